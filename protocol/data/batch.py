@@ -208,6 +208,17 @@ class Batch:
             self._attributes = [decode_record(piece)[0] for piece in self.pieces()]
         return [attributes.get(name) for attributes in self._attributes]
 
+    def with_columns(self, columns: dict[str, bytes]) -> Batch:
+        """The same events with no match columns but these; what was opened of their records stays open."""
+        same = Batch(self.topics, self.count, self.lengths, self.records, columns, complete=False)
+        same._ends, same._pieces, same._topics, same._attributes = (
+            self._ends,
+            self._pieces,
+            self._topics,
+            self._attributes,
+        )
+        return same
+
     def pieces(self) -> list[bytes]:
         """The records one by one."""
         if self._pieces is None:

@@ -114,7 +114,11 @@ def check_dead_letter(rights: Rights, options: Mapping[str, Any]) -> None:
 
 def shown(rights: Rights | None, answer: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to `explain` for whom it is: an event that its rights withhold is not explained. Raises Refused."""
-    if rights is None or rights.admin:
+    if rights is None:
+        return answer
+    if not rights.audit:
+        answer.pop("delta", None)  # what others were sent
+    if rights.admin:
         return answer
     pattern = parse_pattern(answer["pattern"], exact=answer["exact"])
     condition = parse_condition(answer["condition"]) if answer["condition"] else None

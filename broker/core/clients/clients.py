@@ -204,7 +204,11 @@ class Clients:
                     session, f"{session.user} {gone or 'has shown a password or token that is no longer good'}", now
                 )
                 continue
-            session.rights = policy.rights_of(session.user)
+            rights = policy.rights_of(session.user)
+            assert rights is not None, "the policy holds its user"
+            if rights.is_as(session.rights):
+                continue
+            session.rights = rights
             for subscription in list(session.subscriptions.values()):
                 self._renew(session, subscription, now)
             self._durables.govern(session, now)

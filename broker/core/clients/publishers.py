@@ -216,8 +216,7 @@ class Publishers:
             # Rights do not depend on filters of documents: those are believed unless the stream's settings say no.
             filters = {} if stream.settings.verify else batch.columns
             columns = {name: column for name, column in filters.items() if name.startswith(FILTER_COLUMNS)}
-            batch = Batch(batch.topics, batch.count, batch.lengths, batch.records, columns, complete=False)
-            message = replace(message, batch=batch)
+            message = replace(message, batch=batch.with_columns(columns))
         if not stream.settings.stored:
             if message.mode == Mode.STORED:
                 raise _not_stored_here(stream.name)

@@ -529,6 +529,9 @@ class Coordinator:
             mailbox = held.mailbox
             if mailbox is None:
                 continue
+            rights = policy.rights_of(mailbox.state.owner)
+            if rights is not None and former is not None and rights.is_as(former.rights_of(mailbox.state.owner)):
+                continue
             try:
                 before: Any = _allowed(mailbox.state, former)
             except Refused:
@@ -860,6 +863,8 @@ class Coordinator:
             if type(wish["where"]) is not str:
                 raise Refused(ErrorCode.BAD_REQUEST, "durable set: `where` is a condition")
             _, condition = parse_wish(mailbox.state.pattern, wish["where"], mailbox.state.exact)
+            for one in (condition, mailbox.state.condition):  # both are looked for in the logs
+                _allowed(replace(mailbox.state, condition=one), self._policy)
             check_moves(condition, mailbox.state.sharing)
             changes["condition"] = condition
 

@@ -25,7 +25,6 @@ from headgate.matching import (
 )
 from headgate.protocol.data import (
     FILTER_COLUMNS,
-    Batch,
     Columns,
     LogKind,
     LogName,
@@ -245,7 +244,7 @@ def _matching(index: Index, row: Row, position: int, derived: bool = False) -> S
         batch = row_batch(row)
         if derived:
             columns = {name: column for name, column in batch.columns.items() if name.startswith(FILTER_COLUMNS)}
-            batch = Batch(batch.topics, batch.count, batch.lengths, batch.records, columns, complete=False)
+            batch = batch.with_columns(columns)
         groups = list(index.match(batch.topic_list(), batch.count, Columns(batch)))
     except ProtocolViolation:
         return ()

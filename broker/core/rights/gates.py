@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from headgate.matching import Compiled, compile_condition
 from headgate.matching.tree import Not
-from headgate.protocol.data import Batch
+from headgate.protocol.data import Batch, Scalar
 from headgate.protocol.errors import ProtocolViolation
 
 from ..limits import RIGHTS_TOPICS_MAX
@@ -42,8 +42,8 @@ class Gate:
             return []
         if len(verdicts) == 1:
             verdicts *= batch.count
-        bare = Batch(batch.topics, batch.count, batch.lengths, batch.records, {}, complete=False)
-        return [row for row, verdict in enumerate(verdicts) if not _passes(verdict, bare, row)]
+        columns: dict[str, Sequence[Scalar]] = {}
+        return [row for row, verdict in enumerate(verdicts) if not _passes(verdict, batch, columns, row)]
 
     def opens(self, topic: str) -> bool:
         """Whether it lets everything at that topic through."""
@@ -67,17 +67,19 @@ class Gate:
         return True if needed is None and not sparing else (needed, sparing)
 
 
-def _passes(verdict: _Verdict, batch: Batch, row: int) -> bool:
+def _passes(verdict: _Verdict, batch: Batch, columns: dict[str, Sequence[Scalar]], row: int) -> bool:
     if isinstance(verdict, bool):
         return verdict
     needed, sparing = verdict
     try:
-        allowed = needed is None or any(_test(one, batch, row) for one in needed)
-        return allowed and all(_test(one, batch, row) for one in sparing)
+        allowed = needed is None or any(_test(one, batch, columns, row) for one in needed)
+        return allowed and all(_test(one, batch, columns, row) for one in sparing)
     except ProtocolViolation:
         return False
 
 
-def _test(condition: Compiled, batch: Batch, row: int) -> bool:
-    columns = [batch.column(name) for name in condition.attributes]
-    return condition.test(*[None if column is None else column[row] for column in columns])
+def _test(condition: Compiled, batch: Batch, columns: dict[str, Sequence[Scalar]], row: int) -> bool:
+    for name in condition.attributes:
+        if name not in columns:
+            columns[name] = batch.derived(name)
+    return condition.test(*[columns[name][row] for name in condition.attributes])

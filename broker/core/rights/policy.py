@@ -36,6 +36,10 @@ class Rights:
         self._names = tuple(_glob(name) for role in roles for name in role.durable)
         self._no_names = tuple(_glob(name) for role in roles for name in role.no_durable)
 
+    def is_as(self, other: Rights | None) -> bool:
+        """Whether these are the same rights, perhaps read anew."""
+        return other is not None and self.roles == other.roles
+
     def narrow(self, asked: Pattern, condition: Tree | None) -> Narrowed:
         """What of that it may hear. Raises Refused."""
         return narrow(asked, condition, self._subscribe, self._no_subscribe)
