@@ -22,7 +22,9 @@ COPY --from=install /opt/headgate /opt/headgate
 # By number, so that a host or an orchestrator can see that it is not the superuser. A new volume for the data takes
 # over the owner of the folder that it covers.
 RUN useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin headgate \
- && install --directory --owner=10001 --group=10001 --mode=0750 /var/lib/headgate
+ && install --directory --owner=10001 --group=10001 --mode=0750 /var/lib/headgate \
+ && install --directory --owner=10001 --group=10001 --mode=0755 /etc/headgate \
+ && install --directory --owner=10001 --group=10001 --mode=0700 /authority
 USER 10001:10001
 WORKDIR /var/lib/headgate
 VOLUME /var/lib/headgate
@@ -37,9 +39,10 @@ ENV PATH=/opt/headgate/bin:$PATH \
     HEADGATE_DATA=/var/lib/headgate
 EXPOSE 7400 7401 7402
 
-# A slim image has no curl. http.client asks no proxy, which urllib would where the environment names one.
+# A slim image has no curl. http.client asks no proxy, which urllib would where the environment names one. Where there is
+# a certificate the port speaks TLS; whose it is does not matter to oneself.
 HEALTHCHECK --interval=5s --timeout=3s --start-period=15s --retries=3 \
-  CMD ["python", "-c", "import http.client, sys; admin = http.client.HTTPConnection('127.0.0.1', 7402, timeout=2); admin.request('GET', '/readyz'); sys.exit(admin.getresponse().status != 200)"]
+  CMD ["python", "-c", "import http.client, os, ssl, sys; tls = {'context': ssl._create_unverified_context()} if os.environ.get('HEADGATE_TLS_CERT') else {}; admin = (http.client.HTTPSConnection if tls else http.client.HTTPConnection)('127.0.0.1', 7402, timeout=2, **tls); admin.request('GET', '/readyz'); sys.exit(admin.getresponse().status != 200)"]
 
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["headgate"]

@@ -5,11 +5,15 @@ Commands are read by the command's own parser, settings by the broker's own load
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 import os
 import re
+import ssl
 import subprocess
 import sys
+import urllib.request
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -23,6 +27,7 @@ from headgate.broker.daemon.settings import split_address
 from headgate.ops.cli import build_parser
 from headgate.ops.jsonlines import parse_line
 from headgate.protocol.addresses import split_addresses
+from tests.support.child_broker import child_broker
 from tests.support.deployment import (
     BROKERS,
     COMPOSE,
@@ -40,6 +45,7 @@ from tests.system.processes import ROOT, environment
 
 IMAGES = ("python:", "prom/prometheus:", "grafana/grafana:", "headgate:")
 CLIENT_SETTINGS = {"HEADGATE_SERVER", "HEADGATE_CONFIG"}
+CLIENTS = {name: service for name, service in OURS.items() if name not in BROKERS and name != "init"}
 SHAPES: dict[str, type | tuple[type, ...]] = {
     "image": str,
     "build": dict,
@@ -63,7 +69,7 @@ SHAPES: dict[str, type | tuple[type, ...]] = {
 """What the compose specification has for a service, as far as it is used here, and in which of its forms."""
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*BROKERS, *CLIENTS])
 def test_every_command_in_compose_is_one_of_ours(name: str) -> None:
     commands = verbs_of(OURS[name])
     assert commands
@@ -99,7 +105,7 @@ def test_ports_are_the_defaults() -> None:
     assert "'/readyz'" in arguments("HEALTHCHECK")[0]
     for service in BROKERS.values():
         assert [int(entry.split(":")[2]) for entry in service["ports"]] == [DEFAULTS["listen"], DEFAULTS["admin"]]
-    (servers,) = {service["environment"]["HEADGATE_SERVER"] for name, service in OURS.items() if name not in BROKERS}
+    (servers,) = {service["environment"]["HEADGATE_SERVER"] for service in CLIENTS.values()}
     assert split_addresses(servers) == tuple(f"{name}:{DEFAULTS['listen']}" for name in BROKERS)
 
 
@@ -110,7 +116,8 @@ def test_the_brokers_of_compose_find_each_other() -> None:
         variables = service["environment"]
         assert (variables["HEADGATE_NAME"], variables["HEADGATE_ADVERTISE"]) == (name, peers[name])
         assert variables["HEADGATE_JOIN"].split(",") == list(peers.values())
-        assert service["volumes"] == [f"{name}-data:{image_environment()['HEADGATE_DATA']}"], "each its own"
+        own = f"{name}-data:{image_environment()['HEADGATE_DATA']}"
+        assert service["volumes"] == [own, "secrets:/etc/headgate:ro"], "each its own, and what all read"
 
 
 def test_compose_has_the_form_of_its_specification() -> None:
@@ -119,7 +126,7 @@ def test_compose_has_the_form_of_its_specification() -> None:
     for name, service in SERVICES.items():
         for key, value in service.items():
             assert key in SHAPES and isinstance(value, SHAPES[key]), f"{name}: {key}"
-        assert service["restart"] == "unless-stopped"
+        assert service["restart"] == ("no" if name == "init" else "unless-stopped")
         assert all(isinstance(value, str | int) for value in service.get("environment", {}).values())
         for entry in service.get("ports", ()):
             assert re.fullmatch(r"(\d+\.){3}\d+:\d+:\d+", entry), f"{name}: {entry}"
@@ -128,7 +135,8 @@ def test_compose_has_the_form_of_its_specification() -> None:
         needs = service.get("depends_on", {})
         assert set(needs) <= set(SERVICES)
         if isinstance(needs, dict):
-            assert {need["condition"] for need in needs.values()} <= {"service_healthy", "service_started"}
+            known = {"service_healthy", "service_started", "service_completed_successfully"}
+            assert {need["condition"] for need in needs.values()} <= known
         assert set(service.get("build", {})) <= {"context", "dockerfile"}
         assert service.get("healthcheck") in (None, {"disable": True})
 
@@ -137,7 +145,8 @@ def test_a_client_waits_for_brokers_that_are_checked() -> None:
     for name, service in OURS.items():
         if name in BROKERS:
             assert "healthcheck" not in service, "the image's own check tells whether a broker takes clients"
-        else:
+            assert service["depends_on"] == {"init": {"condition": "service_completed_successfully"}}
+        elif name != "init":
             assert {need: how["condition"] for need, how in service["depends_on"].items()} == dict.fromkeys(
                 BROKERS, "service_healthy"
             )
@@ -251,3 +260,58 @@ def test_the_quotes_of_compose_are_lines_that_pub_takes() -> None:
     events = [parse_line(line) for line in done.stdout.splitlines()]
     assert len(events) == 50
     assert all(event.topic.startswith("quotes/") and "price" in event.attributes for event in events)
+
+
+@pytest.mark.slow
+async def test_what_init_makes_is_what_brokers_clients_and_prometheus_want(tmp_path: Path) -> None:
+    secrets, authority, programs = tmp_path / "secrets", tmp_path / "authority", tmp_path / "bin"
+    for folder in (secrets, authority, programs):
+        folder.mkdir()
+    (programs / "headgate").write_text(f'#!/bin/sh\nexec {sys.executable} -m headgate.ops.cli "$@"\n')
+    (programs / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    places = {"SECRETS": str(secrets), "AUTHORITY": str(authority), "EXAMPLES": str(ROOT / "docker")}
+    variables = environment(**places, PATH=f"{programs}:{os.environ['PATH']}")
+
+    def run_init() -> dict[str, bytes]:
+        script = str(ROOT / "docker/init.sh")
+        subprocess.run(["sh", script], env=variables, check=True, capture_output=True, timeout=120)
+        return {file.name: file.read_bytes() for file in secrets.iterdir() if file.is_file()}
+
+    made = await asyncio.to_thread(run_init)
+    assert await asyncio.to_thread(run_init) == made, "what is there stays"
+    assert "ca.key" not in made
+    service = BROKERS["broker-1"]["environment"]
+    names = [name for name in service if "TLS" in name or name in ("HEADGATE_USERS", "HEADGATE_ROLES", "HEADGATE_NAME")]
+    here = {name: str(service[name]).replace("/etc/headgate", str(secrets)) for name in names}
+    assert {name for value in here.values() if (name := Path(value).name) != "broker-1"} <= set(made)
+    settings = {name.removeprefix("HEADGATE_").lower(): value for name, value in here.items()}
+    (scrape,) = loaded("docker/prometheus.yml")["scrape_configs"]
+    account = scrape["basic_auth"]
+    async with child_broker(tmp_path, **settings) as child:
+
+        def password(user: str) -> str:
+            return (secrets / f"{user}.password").read_text().strip()
+
+        ca = secrets / "ca.pem"
+        who = {user: {"user": user, "password": password(user), "tls_ca": ca} for user in ("feed", "watcher")}
+        async with (
+            await headgate.connect(child.address, **who["watcher"]) as watcher,
+            await headgate.connect(child.address, **who["feed"]) as feed,
+        ):
+            quotes = await watcher.subscribe("quotes")
+            for volume in (5, 500):
+                await feed.publish("quotes/A", {"volume": volume})
+            assert (await anext(quotes)).attributes == {"volume": 500}
+        admin = child.lines("listening")[-1]["admin"]
+        assert scrape["scheme"] == "https" and Path(account["password_file"]).name in made
+        given = base64.b64encode(f"{account['username']}:{password(account['username'])}".encode()).decode()
+        request = urllib.request.Request(f"https://{admin}/metrics", headers={"Authorization": f"Basic {given}"})
+        context = ssl.create_default_context(cafile=str(ca))
+        with await asyncio.to_thread(urllib.request.urlopen, request, timeout=10, context=context) as answer:
+            assert b"headgate_uptime_seconds" in answer.read()
+        command = [sys.executable, *json.loads(arguments("HEALTHCHECK")[0].partition("CMD ")[2])[1:]]
+        command[-1] = command[-1].replace("7402", admin.rpartition(":")[2])
+        checked = await asyncio.create_subprocess_exec(*command, env=environment(HEADGATE_TLS_CERT="x"))
+        assert await checked.wait() == 0

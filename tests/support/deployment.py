@@ -47,7 +47,11 @@ def loaded(path: str) -> Any:
 COMPOSE = loaded("docker-compose.yml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("headgate:")}
-BROKERS = {name: service for name, service in OURS.items() if service.get("command", ["serve"])[0] == "serve"}
+BROKERS = {
+    name: service
+    for name, service in OURS.items()
+    if service.get("command", ["serve"])[0] == "serve" and "entrypoint" not in service
+}
 DEFAULTS = {
     name: split_address(str(Settings.model_fields[name].default))[1] for name in ("listen", "peer_listen", "admin")
 }

@@ -20,7 +20,7 @@ import headgate
 from headgate.broker.daemon.access import Token, User, UsersFile, hash_password, new_token
 from headgate.ops.cli import main
 from headgate.protocol.blocking import connect_blocking
-from headgate.protocol.errors import ErrorCode, EventsRefused, HeadgateError, Refused, Unauthorised
+from headgate.protocol.errors import CannotConnect, ErrorCode, EventsRefused, HeadgateError, Refused, Unauthorised
 from tests.support.child_broker import Child, child_broker
 from tests.support.waiting import wait_until
 from tests.system.processes import environment
@@ -295,3 +295,29 @@ async def test_the_admin_port_wants_a_name_but_for_health(tmp_path: Path) -> Non
         }
         answers = await asyncio.gather(*(asyncio.to_thread(get, *asked) for asked in codes))
         assert dict(zip(codes, answers, strict=True)) == codes
+
+
+async def test_a_certificate_says_who_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "certificates"
+    assert main(["cert", "init", str(folder), "--brokers", "a"]) == 0
+    assert main(["cert", "init", str(tmp_path / "other"), "--brokers", "a"]) == 0
+    tls = {"tls_cert": folder / "a.pem", "tls_key": folder / "a.key", "tls_ca": folder / "ca.pem"}
+    ca, client = folder / "ca.pem", {"tls_cert": folder / "client.pem", "tls_key": folder / "client.key"}
+    foreign = {"tls_cert": tmp_path / "other" / "client.pem", "tls_key": tmp_path / "other" / "client.key"}
+    async with realm(tmp_path, **tls, tls_client_certs="optional") as (made, child):
+        with pytest.raises(Unauthorised, match="of no user here"):
+            await headgate.connect(made.address, tls_ca=ca, **client)
+        assert await command("user", "set", "ann", "--certificate", "cn:client", "--users", str(made.users)) == 0
+        await wait_until(lambda: len(child.lines("users and roles")) > 1, 10)
+        async with await headgate.connect(made.address, tls_ca=ca, **client) as ann:
+            with pytest.raises(Refused, match="ann may not ask status"):
+                await ann.ask("status")
+            # What is said counts before what is shown.
+            async with await headgate.connect(made.address, tls_ca=ca, token=made.tokens["op"], **client) as operator:
+                assert (await operator.ask("status"))["broker"]
+            with pytest.raises(CannotConnect):
+                await headgate.connect(made.address, tls_ca=ca, **foreign)
+            orders = await ann.subscribe("orders")
+            assert await command("user", "set", "ann", "--certificate", "cn:other", "--users", str(made.users)) == 0
+            with pytest.raises(HeadgateError, match="no longer good"):
+                await asyncio.wait_for(anext(orders), 10)

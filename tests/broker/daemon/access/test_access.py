@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -206,3 +207,19 @@ def test_a_file_that_others_write_to_is_as_they_left_it(files: tuple[Path, Path]
         del users["bob"]
     assert files[0].stat().st_mode & 0o777 == 0o640
     assert list(UsersFile(files[0]).read()[0]) == ["ann"]
+
+
+@pytest.mark.slow
+async def test_how_long_it_takes_does_not_tell_whether_there_is_such_a_user(files: tuple[Path, Path]) -> None:
+    door = Door(Gatekeeper(*files, time.time()), SOON)
+    try:
+        spent: dict[str, list[float]] = {"ann": [], "bob": [], "eve": []}
+        for _ in range(7):
+            for name, times in spent.items():
+                began = time.process_time()
+                assert isinstance(await asked(door, f"password {name}:wrong horse"), NotLetIn)
+                times.append(time.process_time() - began)
+        known, without, unknown = (median(times) for times in spent.values())
+        assert 0.5 < unknown / known < 2 and 0.5 < without / known < 2
+    finally:
+        door.close()
