@@ -36,6 +36,7 @@ from headgate.protocol.data import make_batch
 from headgate.protocol.messages import Mode, Publish
 from headgate.protocol.wire import encode
 
+from ...exits import DONE, REFUSED
 from .. import limits
 from ..kit import SOURCES, Child, Cores, MeasurementFailed, fleet, raise_open_files, running
 from ..peers import BODY, PEERS, Chunk, Headgate, Peer, Subscriber
@@ -45,7 +46,7 @@ __all__ = ["Asked", "Came", "Ticks", "add_arguments", "real_ticks", "run", "usef
 
 _BAND = 0.05
 _TOPIC = "ticks"
-_ARRIVED, _BYTES, _LAST_NS, _READY, _STOP = range(5)
+_ARRIVED, _BYTES, _LAST_NS, _READY, _STOP, _LOST = range(6)
 _BATCH = 500
 
 
@@ -95,15 +96,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, and print a table; 0."""
+    """Measure, and print a table."""
     series = real_ticks()
     if not series:
         console().print("No ticks: set HEADGATE_DATA.")
-        return 0
+        return DONE
     raise_open_files()
     count = arguments.subscribers
     connections = min(arguments.connections, count)
     ours, floods = (_ticks(series, count, events) for events in (arguments.events, arguments.flood_events))
+    try:
+        results = _results(arguments, count, connections, ours, floods)
+    except MeasurementFailed as failure:
+        console().print(f"headgate bench moved: {failure}")
+        return REFUSED
+    _print(results, arguments)
+    return DONE
+
+
+def _results(
+    arguments: argparse.Namespace, count: int, connections: int, ours: Ticks, floods: Ticks
+) -> list[tuple[str, Came]]:
+    """Ours with and without DELTA, then the peers. Raises MeasurementFailed."""
     results: list[tuple[str, Came]] = []
     for label, delta in (("headgate", f" AND DELTA(price) > {_BAND}"), ("headgate without DELTA", "")):
         asked = [Asked(_TOPIC, f"symbol = '{_symbol(one)}'{delta}") for one in range(count)]
@@ -113,8 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name, kind in PEERS.items() if not arguments.without_peers else ():
         if name != "redis" and kind().version() is not None:
             results.append((name, _flooded(kind(), connections, floods, useful_of(ours) / len(ours))))
-    _print(results, arguments)
-    return 0
+    return results
 
 
 def _print(results: Sequence[tuple[str, Came]], arguments: argparse.Namespace) -> None:
@@ -181,7 +194,7 @@ def _measured(
     useful: int,
 ) -> Came:
     """Publish all and wait for what is due."""
-    cells = RawArray("q", 5)
+    cells = RawArray("q", 6)
     cores = Cores.chosen()
     sink = Child("sink", None if len(ports) > 1 else cores.sink, _collect, peer, ports, wants, cells)
     try:
@@ -212,7 +225,8 @@ def _until(cells: Any, wanted: int) -> None:
         if cells[_ARRIVED] != seen:
             seen, since = cells[_ARRIVED], time.monotonic()
         elif cells[_STOP] or time.monotonic() - since > limits.SILENCE_SECONDS_MAX:
-            raise MeasurementFailed("sink", f"{cells[_ARRIVED]:,} of {wanted:,} deliveries came")
+            told = f"{cells[_ARRIVED]:,} of {wanted:,} deliveries came, and {cells[_LOST]:,} were announced as lost"
+            raise MeasurementFailed("sink", told)
         time.sleep(0.0005)
 
 
@@ -240,7 +254,7 @@ def _count(poll: Any, subscribers: dict[int, Subscriber], cells: Any) -> None:
             arrived += one.feed(view[:length])
         if arrived != cells[_ARRIVED]:
             cells[_LAST_NS] = time.perf_counter_ns()
-            cells[_BYTES] = size
+            cells[_BYTES], cells[_LOST] = size, sum(one.lost for one in subscribers.values())
             cells[_ARRIVED] = arrived
 
 
