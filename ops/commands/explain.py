@@ -211,6 +211,8 @@ def _reason(answer: dict[str, Any]) -> str:
     if answer.get("topic_matches") is False:
         return "the topic is not one of the pattern's"
     verdict = answer["verdict"]
+    if "withheld" in answer:
+        return plain(answer["withheld"])
     if verdict == "true" and not answer["delivered"]:
         return 'XPATH is about a document: give the event "xml" or "json"'
     if verdict == "true" and "delta" in answer:

@@ -72,6 +72,10 @@ class Realm:
         self.password, self.wrong = str(folder / "pw"), str(folder / "wrong")
         self.address = ""
 
+    def of(self, name: str) -> list[str]:
+        """Words of a command for that user."""
+        return ["--server", self.address, "--token", self.tokens[name]]
+
     async def connect(self, name: str) -> headgate.Client:
         """A client of that user."""
         return await headgate.connect(self.address, name=name, token=self.tokens[name], retry_seconds=5)
@@ -207,6 +211,16 @@ async def test_stored_streams_are_read_and_kept_by_right(tmp_path: Path) -> None
             assert [row["name"] for row in await ann.ask("durables")] == ["trader-1"] and await bob.ask(
                 "durables"
             ) == []
+            # The owner may change what is asked for, and gets of that what is allowed.
+            assert await command("durable", "set", "trader-1", "--where", "n > 2", *made.of("ann")) == 0
+            for n, desk in enumerate(["FX", "EQ", "FX"], 2):
+                await feed.publish("quotes/a", {"n": n, "desk": desk, "price": 1}, mode="stored")
+            event = await anext(mine)
+            assert event.attributes["n"] == 4
+            assert await command("durable", "list", *made.of("ann")) == 0
+            assert await command("dead", "list", "trader-1", *made.of("ann")) == 0
+            assert await command("durable", "show", "trader-1", *made.of("bob")) == 1
+            assert await command("ring", *made.of("ann")) == 1
             past = await bob.subscribe("quotes", start="start")
             assert [(await anext(past)).attributes["n"] for _ in range(2)] == [0, 2]
             with pytest.raises(Refused, match="rights do not let you read"):

@@ -77,7 +77,7 @@ class Access:
             raise Refused(ErrorCode.BAD_REQUEST, f"{verb}: `{USER}` is who you are, and not to be given")
         if (rights.admin and verb in _OF_ADMINS) or (rights.audit and verb in _OF_AUDITORS):
             return arguments
-        if verb in ("amend", "explain"):
+        if verb in ("amend", "explain", "brokers"):
             return arguments
         stream = arguments.get("stream")
         if verb == "schema.get" and type(stream) is str and rights.knows(stream):

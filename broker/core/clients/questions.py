@@ -231,6 +231,15 @@ def _ring(node: Node, arguments: dict[str, Any], now: float) -> Any:
     return ring_of(node, now)
 
 
+def _brokers(node: Node, arguments: dict[str, Any], now: float) -> Any:
+    """Names alone, for those who may not see the ring and ask all brokers about what is theirs."""
+    ring = ring_of(node, now)
+    return {
+        "broker": ring["broker"],
+        "brokers": [{key: one[key] for key in ("name", "state")} for one in ring["brokers"]],
+    }
+
+
 def _streams(node: Node, arguments: dict[str, Any], now: float) -> Any:
     """Those in use, and those that have a schema and were not used yet."""
     after, only = _after_name(arguments), _only_stream(arguments)
@@ -549,6 +558,7 @@ def _stream_name(arguments: dict[str, Any]) -> str:
 VERBS: dict[str, Callable[[Any, dict[str, Any], float], Any]] = {
     "status": _status,
     "ring": _ring,
+    "brokers": _brokers,
     "streams": _streams,
     "subs": _subs,
     "slowest": _slowest,
