@@ -153,7 +153,7 @@ def _known(file: UsersFile, users: dict[str, User], name: str) -> None:
 
 def _new_password(arguments: argparse.Namespace) -> str:
     """From the file, the environment, or whoever sits at the terminal. Raises UsageError."""
-    from headgate.broker.daemon.access import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN
+    from headgate.broker.daemon.access import PASSWORD_LENGTH_GOOD, PASSWORD_LENGTH_MAX
 
     given = getattr(arguments, "password_file", None)
     password = read_password(given) if given else os.environ.get("HEADGATE_PASSWORD", "")
@@ -163,8 +163,13 @@ def _new_password(arguments: argparse.Namespace) -> str:
             raise UsageError("these are two passwords: try again")
     if not password:
         raise UsageError("say its password: --password-file FILE, or HEADGATE_PASSWORD")
-    if len(password) < PASSWORD_LENGTH_MIN or len(password.encode()) > PASSWORD_LENGTH_MAX:
-        raise UsageError(f"a password has {PASSWORD_LENGTH_MIN} characters to {PASSWORD_LENGTH_MAX} bytes")
+    if len(password.encode()) > PASSWORD_LENGTH_MAX:
+        raise UsageError(f"a password has at most {PASSWORD_LENGTH_MAX} bytes")
+    if len(password) < PASSWORD_LENGTH_GOOD:
+        print(
+            f"headgate user: this password is taken, and is easy to guess: {PASSWORD_LENGTH_GOOD} characters are better",
+            file=sys.stderr,
+        )
     return password
 
 

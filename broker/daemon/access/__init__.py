@@ -10,7 +10,7 @@
 
 `read_toml` reads a file of either kind. Bounds are in `limits`: `DoorLimits` is what strangers may cost; every
 ACCESS_LOOK_SECONDS a broker looks at the files;
-TOKEN_DAYS_DEFAULT, TOKENS_PER_USER_MAX, PASSWORD_LENGTH_MIN and PASSWORD_LENGTH_MAX are what the command asks for.
+TOKEN_DAYS_DEFAULT, TOKENS_PER_USER_MAX, PASSWORD_LENGTH_GOOD and PASSWORD_LENGTH_MAX are what the command asks for.
 
 **Contract.** `AccessError` says what is wrong with a file. A file that cannot be read, or says what cannot be
 understood, changes nothing: what was read before holds, and the log says why; at a start it ends the start. No secret
@@ -23,8 +23,8 @@ from .door import KINDS, Door, Guest, NotLetIn
 from .gatekeeper import Gatekeeper
 from .limits import (
     ACCESS_LOOK_SECONDS,
+    PASSWORD_LENGTH_GOOD,
     PASSWORD_LENGTH_MAX,
-    PASSWORD_LENGTH_MIN,
     TOKEN_DAYS_DEFAULT,
     TOKENS_PER_USER_MAX,
     DoorLimits,
@@ -42,7 +42,7 @@ __all__ = [
     "KINDS",
     "NotLetIn",
     "PASSWORD_LENGTH_MAX",
-    "PASSWORD_LENGTH_MIN",
+    "PASSWORD_LENGTH_GOOD",
     "TOKENS_PER_USER_MAX",
     "TOKEN_DAYS_DEFAULT",
     "Token",

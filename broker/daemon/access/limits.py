@@ -11,7 +11,7 @@ __all__ = [
     "ARGON_MEMORY_KIB",
     "DoorLimits",
     "PASSWORD_LENGTH_MAX",
-    "PASSWORD_LENGTH_MIN",
+    "PASSWORD_LENGTH_GOOD",
     "TOKEN_DAYS_DEFAULT",
     "TOKENS_PER_USER_MAX",
     "USERS_MAX",
@@ -32,8 +32,8 @@ TOKENS_PER_USER_MAX = 64
 TOKEN_DAYS_DEFAULT = 90
 """How long a token lasts unless it is said: it is renewed four times a year."""
 
-PASSWORD_LENGTH_MIN = 8
-"""Characters; shorter ones are guessed, however slowly they are hashed."""
+PASSWORD_LENGTH_GOOD = 8
+"""Characters; shorter ones are guessed, however slowly they are hashed, and whoever sets one is told so."""
 
 PASSWORD_LENGTH_MAX = 128
 """Bytes; a HELLO has 256 characters for name and password."""

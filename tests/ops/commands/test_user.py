@@ -63,8 +63,13 @@ def test_what_is_missing_is_said(users: Path, capsys: pytest.CaptureFixture[str]
     assert user(users, "add", "a:b", "--roles", "trader", "--no-password") == 1
     assert "no name of a user" in capsys.readouterr().err
     users.with_name("pw").write_text("short\n")
+    assert user(users, "add", "bob", "--roles", "x", "--password-file", str(users.with_name("pw"))) == 0
+    assert "easy to guess" in capsys.readouterr().err
+    assert user(users, "rm", "bob") == 0
+    users.with_name("pw").write_text("x" * 129)
     assert user(users, "add", "ann", "--roles", "x", "--password-file", str(users.with_name("pw"))) == 2
-    assert "8 characters" in capsys.readouterr().err
+    assert "at most 128 bytes" in capsys.readouterr().err
+    users.unlink()
     assert user(users, "list") == 1
     assert "headgate user add" in capsys.readouterr().err
     assert main(["user", "list"]) == 2
