@@ -166,10 +166,8 @@ def _new_password(arguments: argparse.Namespace) -> str:
     if len(password.encode()) > PASSWORD_LENGTH_MAX:
         raise UsageError(f"a password has at most {PASSWORD_LENGTH_MAX} bytes")
     if len(password) < PASSWORD_LENGTH_GOOD:
-        print(
-            f"headgate user: this password is taken, and is easy to guess: {PASSWORD_LENGTH_GOOD} characters are better",
-            file=sys.stderr,
-        )
+        text = f"this password is taken, and is easy to guess: {PASSWORD_LENGTH_GOOD} characters are better"
+        print(f"headgate user: {text}", file=sys.stderr)
     return password
 
 

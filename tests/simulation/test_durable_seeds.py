@@ -16,6 +16,11 @@ PINNED = [
         "what a coordinator wrote after it was fenced off counted more than what was confirmed since",
     ),
     (DurableOptions(7005, 2), "what retention had taken before a subscription began was owed to it"),
+    (DurableOptions(30013, 2), "a newcomer that had met nobody said that a producer had published nothing"),
+    (
+        DurableOptions(30011, 1),
+        "a newcomer that had met nobody registered a name that there was, and handed out from its start",
+    ),
 ]
 
 

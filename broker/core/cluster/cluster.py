@@ -224,6 +224,11 @@ class Cluster:
         """Whether this broker answers for its own keys."""
         return self.kv.scope(now).covers(self.me)
 
+    @property
+    def is_stranger(self) -> bool:
+        """Whether this broker was told of others and has met none yet: that it knows of nothing says nothing."""
+        return self.address_book.nobody() and not self.serving.founder()
+
     def knows_streams(self, now: float) -> bool:
         """Whether this broker has what every broker holds, schemas too: it was settled, or never heard of others."""
         return self.settled(now) or self.serving.founder()

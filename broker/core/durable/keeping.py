@@ -240,7 +240,7 @@ class Keeping:
 
     def is_enough(self, heard: int, now: float) -> bool:
         """Whether so many brokers, this one among them, leave no k disks without one of them."""
-        return self._producers.is_enough(heard, heard, now) or self._cluster.address_book.nobody()
+        return self._producers.is_enough(heard, heard, now) or self._cluster.serving.founder()
 
     def go_on(self, now: float) -> None:
         """A write took too long: it is tried again here, and at one more broker."""

@@ -735,6 +735,8 @@ class Producers:
 
     def is_enough(self, heard: int, answered: int, now: float) -> bool:
         """Whether one of those who knew was heard wherever there is something to know: of k, fewer are missing."""
+        if self._cluster.is_stranger:
+            return False
         brokers = self.brokers(now)
         return heard > brokers - self._copies or answered >= brokers  # else there is no broker more to hear
 

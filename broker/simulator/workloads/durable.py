@@ -133,6 +133,8 @@ class Move:
     """`start`, `now`, or `removed`: then it begins anew, for whoever makes it again."""
     asked_at: float
     done_at: float = float("inf")
+    asks: int = 0
+    """How often it was asked for: one whose answer was lost may have been done, and takes away what was made anew."""
 
 
 @dataclass(slots=True)
@@ -471,6 +473,7 @@ class Mover(_Operator):
     def question(self) -> tuple[str, dict[str, Any]]:
         """What to ask now."""
         move, name = self.durable.moves[-1], self.durable.name
+        move.asks += 1
         return (
             ("durable_rm", {"name": name}) if move.to == "removed" else ("durable_seek", {"name": name, "to": move.to})
         )
