@@ -118,12 +118,12 @@ def _results(
     arguments: argparse.Namespace, count: int, connections: int, ours: Ticks, floods: Ticks
 ) -> list[tuple[str, Came]]:
     """Ours with and without DELTA, then the peers. Raises MeasurementFailed."""
-    results: list[tuple[str, Came]] = []
-    for label, delta in (("headgate", f" AND DELTA(price) > {_BAND}"), ("headgate without DELTA", "")):
+    wishes: list[tuple[list[list[Asked]], int]] = []
+    for delta, expected in ((f" AND DELTA(price) > {_BAND}", useful_of(ours)), ("", len(ours))):
         asked = [Asked(_TOPIC, f"symbol = '{_symbol(one)}'{delta}") for one in range(count)]
-        wants = [asked[first::connections] for first in range(connections)]
-        expected = useful_of(ours) if delta else len(ours)
-        results.append((label, asyncio.run(_cluster(arguments.brokers, wants, ours, expected))))
+        wishes.append(([asked[first::connections] for first in range(connections)], expected))
+    came = asyncio.run(_cluster(arguments.brokers, wishes, ours))
+    results = list(zip(("headgate", "headgate without DELTA"), came, strict=True))
     for name, kind in PEERS.items() if not arguments.without_peers else ():
         if name != "redis" and kind().version() is not None:
             results.append((name, _flooded(kind(), connections, floods, useful_of(ours) / len(ours))))
@@ -164,12 +164,15 @@ def _print(results: Sequence[tuple[str, Came]], arguments: argparse.Namespace) -
     )
 
 
-async def _cluster(brokers: int, wants: Sequence[Sequence[Asked]], ticks: Ticks, expected: int) -> Came:
+async def _cluster(brokers: int, wishes: Sequence[tuple[Sequence[Sequence[Asked]], int]], ticks: Ticks) -> list[Came]:
+    """One cluster for all, one after the other; a number says how many deliveries are due."""
+    peer, chunks, count = Headgate(), _our_chunks(ticks), len(ticks)
     async with fleet(brokers) as cluster:
         ports = [int(address.rpartition(":")[2]) for address in cluster.addresses]
-        peer = Headgate()
-        chunks = _our_chunks(ticks)
-        return await asyncio.to_thread(_measured, peer, ports, wants, chunks, len(ticks), expected, expected)
+        return [
+            await asyncio.to_thread(_measured, peer, ports, wants, chunks, count, expected, expected)
+            for wants, expected in wishes
+        ]
 
 
 def _flooded(peer: Peer, connections: int, ticks: Ticks, share: float) -> Came:
@@ -212,6 +215,8 @@ def _measured(
         _until(cells, arrivals)
         came = Came(events, cells[_ARRIVED], useful, cells[_BYTES] - before, (cells[_LAST_NS] - began) / 1e9)
         publisher.finish()
+        cells[_STOP] = 1
+        sink.result()
     finally:
         cells[_STOP] = 1
         sink.end()
@@ -237,6 +242,8 @@ def _collect(peer: Peer, ports: Sequence[int], wants: Sequence[Sequence[Any]], c
         cells[_READY] = 1
         with _polled(subscribers) as poll:
             _count(poll, {one.connection.fileno(): one for one in subscribers}, cells)
+        for one in subscribers:
+            one.finish()
     finally:
         cells[_STOP] = 1
 
