@@ -92,6 +92,8 @@ class Levels:
         """What the source says."""
         self._chains: dict[int, _Chain] = {}
         self._widths: dict[int, int] = {}
+        self._ordered: list[list[tuple[int, _Chain]]] | None = None
+        """The chains of each level; None: to be made."""
 
     def __len__(self) -> int:
         return len(self._widths)
@@ -126,6 +128,7 @@ class Levels:
             chain = self._chains[one]
             if not chain.own and chain.proxy is None:
                 del self._chains[one]
+                self._ordered = None
         return gone
 
     def publish(self, value: int) -> Passage:
@@ -134,10 +137,10 @@ class Levels:
         fired: list[int] = []
         levels: list[tuple[int, ...]] = []
         passed: dict[int, None] = {}
-        for level in range(1, 1 + self.depth):
+        for level, chains in enumerate(self._in_levels(), 1):
             nodes: dict[int, None] = {}
-            for width, chain in self._chains.items():
-                if len(chain.parts) != level or (level > 1 and width - chain.parts[-1] not in passed):
+            for width, chain in chains:
+                if level > 1 and width - chain.parts[-1] not in passed:
                     continue
                 told = [number for number, one in chain.own.items() if one.passes(value)]
                 if chain.proxy is not None and chain.proxy.passes(value):
@@ -152,7 +155,16 @@ class Levels:
     @property
     def depth(self) -> int:
         """How many levels there are."""
-        return max((len(one.parts) for one in self._chains.values()), default=0)
+        return len(self._in_levels())
+
+    def _in_levels(self) -> list[list[tuple[int, _Chain]]]:
+        found = self._ordered
+        if found is None:
+            count = max((len(one.parts) for one in self._chains.values()), default=0)
+            found = self._ordered = [[] for _ in range(count)]
+            for width, chain in self._chains.items():
+                found[len(chain.parts) - 1].append((width, chain))
+        return found
 
     def reference(self, number: int) -> int:
         """What a subscription was told last."""
@@ -180,6 +192,7 @@ class Levels:
         chain = self._chains.get(width)
         if chain is None:
             chain = self._chains[width] = _Chain(parts_of_width(width), place_of_width(width)[2])
+            self._ordered = None
         return chain
 
 
