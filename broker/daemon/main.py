@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -20,7 +21,7 @@ from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.inputs import Certified, Drain, Governed, Loaded, Reachable
 from headgate.protocol.security import TlsError
 
-from .access import ACCESS_LOOK_SECONDS, AccessError, Door, Gatekeeper
+from .access import ACCESS_LOOK_SECONDS, AccessError, Door, Gatekeeper, Reading
 from .copied_folder import begin_epoch, least_epoch, note_births
 from .data_lock import DataInUse, DataLock
 from .descriptors import connections_possible
@@ -114,6 +115,7 @@ class Daemon:
         self.server.security, self.health.security = certificates.get("clients"), certificates.get("admin")
         self.health.asks_certificates = settings.tls_client_certs == "required"
         self.door = None if keeper is None else Door(keeper)
+        self._reading: asyncio.Future[Reading] | None = None
         self.server.door = self.health.door = self._collector.door = self.door
         self.peers.security = certificates.get("peers")
         self._timers: list[asyncio.TimerHandle] = []
@@ -276,13 +278,26 @@ class Daemon:
 
     def look_at_access(self) -> None:
         """Use users and roles whose files are new; what cannot be used is told, and the former ones go on."""
-        if self.door is None:
+        if self.door is None or self._reading is not None:
+            return
+        keeper = self.door.keeper
+        if keeper.expire(time.time()):
+            self._govern(self.door)
+        if keeper.is_stale():
+            # In a thread: a large file would keep the loop from its heartbeats.
+            self._reading = asyncio.get_running_loop().run_in_executor(None, keeper.read)
+            self._reading.add_done_callback(partial(self._have_read, self.door))
+
+    def _have_read(self, door: Door, reading: asyncio.Future[Reading]) -> None:
+        self._reading = None
+        if reading.cancelled():
             return
         try:
-            if self.door.keeper.look(time.time()):
-                self._govern(self.door)
+            door.keeper.use(reading.result(), time.time())
         except AccessError as error:
             self._log.warning("users and roles not read again", reason=str(error), advice="the former ones hold")
+        else:
+            self._govern(door)
 
     def _govern(self, door: Door) -> None:
         policy = door.keeper.policy

@@ -3,7 +3,7 @@
     UsersFile   the file of users: a `User` has a password (`hash_password`), a `Token` or several (`new_token`,
                 `split_token`) and names of certificates; `headgate user` and `headgate token` write it
     Gatekeeper  both files as a broker holds them; `policy` is what the core is handed (`Governed`), anew whenever a
-                file changes or a token expires
+                file changes (a `Reading`) or a token expires
     Door        says who somebody is: `Door.verify` is asked with what HELLO or an HTTP request has, in a bounded pool
                 of threads, and answers with a `Guest`, or with `NotLetIn` and a reason (one of KINDS) that tells
                 nothing of users
@@ -20,7 +20,7 @@ Order of reading: `users`, `passwords`, `gatekeeper`, `door`, `limits`.
 """
 
 from .door import KINDS, Door, Guest, NotLetIn
-from .gatekeeper import Gatekeeper
+from .gatekeeper import Gatekeeper, Reading
 from .limits import (
     ACCESS_LOOK_SECONDS,
     PASSWORD_LENGTH_GOOD,
@@ -43,6 +43,7 @@ __all__ = [
     "NotLetIn",
     "PASSWORD_LENGTH_MAX",
     "PASSWORD_LENGTH_GOOD",
+    "Reading",
     "TOKENS_PER_USER_MAX",
     "TOKEN_DAYS_DEFAULT",
     "Token",

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from headgate.broker.core.rights import Member, Policy, RightsError, read_roles
+from headgate.broker.core.rights import Member, Policy, RightsError, Role, read_roles
 
 from .users import AccessError, User, UsersFile, digest_of_token, read_toml, split_token
 
-__all__ = ["Gatekeeper"]
+__all__ = ["Gatekeeper", "Reading"]
+
+
+class Reading(NamedTuple):
+    """Both files as they were at one moment."""
+
+    seen: tuple[tuple[int, int, int] | None, ...]
+    users: dict[str, User]
+    roles: dict[str, Role]
+    by_token: dict[str, str]
+    by_certificate: dict[str, str]
+    version: str
 
 
 class Gatekeeper:
-    """Users and roles. `look` reads what has changed; `users` and `policy` hold what was read last."""
+    """Users and roles; `users` and `policy` hold what was read last.
+
+    Reading ten thousand users takes a second: a broker asks `is_stale`, lets a thread `read`, and puts that to `use`.
+    """
 
     def __init__(self, users: Path, roles: Path, now: float) -> None:
         """Raises AccessError."""
@@ -25,20 +41,53 @@ class Gatekeeper:
         self.policy = Policy({}, {})
         self._ends = 0.0  # when the first token ends that is good now
         self.unknown_roles: tuple[str, ...] = ()
-        self._seen = self._stamps()
-        self._read(now)
+        self.use(self.read(), now)
+
+    def is_stale(self) -> bool:
+        """Whether a file is another one than when it was last looked at; that is said once."""
+        seen, before = self._stamps(), self._seen
+        self._seen = seen
+        return seen != before
+
+    def read(self) -> Reading:
+        """Both files, or neither; nothing here changes. Raises AccessError."""
+        seen = self._stamps()
+        users, users_data = UsersFile(self._files[0]).read()
+        table, roles_data = read_toml(self._files[1], "roles")
+        try:
+            roles = read_roles(table)
+        except RightsError as error:
+            raise AccessError(f"{self._files[1]}: {error}") from error
+        by_token = {key: name for name, user in users.items() for key in user.tokens}
+        by_certificate: dict[str, str] = {}
+        for name, user in users.items():
+            for one in user.certificates:
+                if by_certificate.setdefault(one, name) != name:
+                    raise AccessError(f"{self._files[0]}: {one} is a certificate of {name} and {by_certificate[one]}")
+        digest = hashlib.sha256(hashlib.sha256(users_data).digest() + hashlib.sha256(roles_data).digest())
+        return Reading(seen, users, roles, by_token, by_certificate, digest.hexdigest()[:12])
+
+    def use(self, reading: Reading, now: float) -> None:
+        """This is what holds from now on."""
+        self._seen, self.users = reading.seen, reading.users
+        self.by_token, self.by_certificate = reading.by_token, reading.by_certificate
+        known = {role for user in reading.users.values() for role in user.roles}
+        self.unknown_roles = tuple(sorted(known - reading.roles.keys()))
+        self._govern(now, reading.roles, reading.version)
+
+    def expire(self, now: float) -> bool:
+        """Whether a token has ended since the policy was made, which is another one then."""
+        if not self._ends or now < self._ends:
+            return False
+        self._govern(now, self.policy.roles, self.policy.version)
+        return True
 
     def look(self, now: float) -> bool:
-        """Whether the policy is another one than before. Raises AccessError, once for each change to nonsense."""
-        seen = self._stamps()
-        if seen != self._seen:
-            self._seen = seen
-            self._read(now)
-            return True
-        if self._ends and now >= self._ends:
-            self._govern(now, self.policy)
-            return True
-        return False
+        """Do what there is to do, at once; whether the policy is another one. Raises AccessError."""
+        if not self.is_stale():
+            return self.expire(now)
+        self.use(self.read(), now)
+        return True
 
     def token_of(self, text: str, now: float) -> tuple[str, str] | None:
         """The user and the credential of a token; None when it is none, or over."""
@@ -61,28 +110,9 @@ class Gatekeeper:
     def _stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
         return tuple(_stamp(file) for file in self._files)
 
-    def _read(self, now: float) -> None:
-        """Both files, or neither. Raises AccessError."""
-        users, users_data = UsersFile(self._files[0]).read()
-        table, roles_data = read_toml(self._files[1], "roles")
-        try:
-            roles = read_roles(table)
-        except RightsError as error:
-            raise AccessError(f"{self._files[1]}: {error}") from error
-        by_token = {key: name for name, user in users.items() for key in user.tokens}
-        by_certificate: dict[str, str] = {}
-        for name, user in users.items():
-            for one in user.certificates:
-                if by_certificate.setdefault(one, name) != name:
-                    raise AccessError(f"{self._files[0]}: {one} is a certificate of {name} and {by_certificate[one]}")
-        self.users, self.by_token, self.by_certificate = users, by_token, by_certificate
-        self.unknown_roles = tuple(sorted({one for user in users.values() for one in user.roles} - roles.keys()))
-        digest = hashlib.sha256(hashlib.sha256(users_data).digest() + hashlib.sha256(roles_data).digest())
-        self._govern(now, Policy({}, roles, digest.hexdigest()[:12]))
-
-    def _govern(self, now: float, like: Policy) -> None:
+    def _govern(self, now: float, roles: Mapping[str, Role], version: str) -> None:
         members = {name: Member(tuple(user.roles), user.credentials(now)) for name, user in self.users.items()}
-        self.policy = Policy(members, like.roles, like.version)
+        self.policy = Policy(members, roles, version)
         ends = [one.expires for user in self.users.values() for one in user.tokens.values() if one.expires > now]
         self._ends = min(ends, default=0.0)
 
