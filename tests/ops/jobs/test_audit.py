@@ -73,7 +73,7 @@ class Stage:
 
 
 @contextmanager
-def connected(servers: str, name: str, retry_seconds: float) -> Iterator[str]:
+def connected(servers: str, name: str, retry_seconds: float, **access: str) -> Iterator[str]:
     yield servers
 
 
