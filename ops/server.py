@@ -54,7 +54,7 @@ _TLS = {
     "tls_key": "its key",
 }
 
-_OF_BROKERS = ("HEADGATE_USERS", "HEADGATE_ROLES")
+_OF_BROKERS = ("HEADGATE_USERS", "HEADGATE_ROLES", "HEADGATE_CLUSTER")
 """Settings of a broker that look like ours."""
 
 _VARIABLES = (
