@@ -24,11 +24,11 @@ OPEN = pytest.mark.parametrize("is_open", [False, True], ids=["opening", "open"]
 
 FRAMED = [b"".join(frame(encode_chunks(message))) for message in MESSAGES]
 FROM_CLIENT = b"".join(FRAMED[number - 1] for number in (5, 7, 8, 12, 17, 10, 19, 6, 20, 24, 3, 12))
-FROM_BROKER = b"".join(FRAMED[number - 1] for number in (5, 9, 16, 14, 13, 15, 23, 18, 25, 11, 6, 21, 26, 3, 14))
+FROM_BROKER = b"".join(FRAMED[number - 1] for number in (5, 9, 16, 14, 13, 15, 23, 18, 25, 11, 6, 21, 27, 26, 3, 14))
 WELCOME = b"".join(frame(encode_chunks(Welcome(2, "ann", b"key", False, 0, 256, 15.0))))
-AMONG_PEERS = b"".join(FRAMED[place] for place in (4, 6, 27, 28, 29, 13, 14, 27, 5, 30, 31, 2, 29))
+AMONG_PEERS = b"".join(FRAMED[place] for place in (4, 6, 28, 29, 30, 13, 14, 28, 5, 31, 32, 2, 30))
 VALID = {Role.BROKER: FROM_CLIENT, Role.CLIENT: FROM_BROKER, Role.PEER: AMONG_PEERS}
-GREETING = {Role.BROKER: FRAMED[0], Role.CLIENT: WELCOME, Role.PEER: FRAMED[26]}
+GREETING = {Role.BROKER: FRAMED[0], Role.CLIENT: WELCOME, Role.PEER: FRAMED[27]}
 
 
 def begun(role: Role, is_open: bool) -> Session:

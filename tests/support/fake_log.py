@@ -142,6 +142,6 @@ class FakeClient:
         return ids
 
     @contextmanager
-    def connected(self, servers: str, seconds: float, name: str) -> Iterator[FakeClient]:
+    def connected(self, servers: str, seconds: float, name: str, *access: object) -> Iterator[FakeClient]:
         """In place of `connecting.connected`."""
         yield self

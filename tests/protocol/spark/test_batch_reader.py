@@ -24,7 +24,7 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> FakeLogs:
     fake = FakeLogs()
 
     @contextmanager
-    def connected(servers: str, seconds: float, name: str) -> Iterator[FakeLogs]:
+    def connected(servers: str, seconds: float, name: str, *access: object) -> Iterator[FakeLogs]:
         yield fake
 
     monkeypatch.setattr(batch_reader, "connected", connected)

@@ -84,7 +84,7 @@ def test_what_brokers_refuse_is_told() -> None:
 
 def test_columns_as_spark_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def talking(servers: str, seconds: float, name: str) -> Iterator[FakeCluster]:
+    def talking(servers: str, seconds: float, name: str, *access: object) -> Iterator[FakeCluster]:
         yield FakeCluster()
 
     monkeypatch.setattr(state_reader, "connected", talking)

@@ -30,7 +30,7 @@ def serving(logs: FakeLogs) -> Iterator[FakeLogs]:
     """Readers find these logs."""
 
     @contextmanager
-    def connected(servers: str, seconds: float, name: str) -> Iterator[FakeLogs]:
+    def connected(servers: str, seconds: float, name: str, *access: object) -> Iterator[FakeLogs]:
         yield logs
 
     with pytest.MonkeyPatch.context() as patch:

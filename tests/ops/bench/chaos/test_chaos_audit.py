@@ -59,7 +59,7 @@ def test_all_streams_and_both_audits_make_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @contextmanager
-    def connected(servers: str, name: str) -> Iterator[str]:
+    def connected(servers: str, name: str, *access: object) -> Iterator[str]:
         yield servers
 
     audits = {0: report(Line("s", expected=9, delivered=8, lost=1)), 7_500_000: report(Line("s", delivered=4))}
