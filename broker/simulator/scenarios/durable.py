@@ -79,7 +79,7 @@ class DurableScenario(Scenario):
         self.options = options
         self.history = LogHistory()
         self.faults = LogFaults.drawn(Random(f"{options.seed}/options"), options.faults)
-        topology = Topology(safeguards=SAFEGUARDS - {options.ablation})
+        topology = Topology(safeguards=SAFEGUARDS - {options.ablation}, seeds=min(options.nodes, 2))
         self.world = ClusterWorld(options.seed, topology, (self.watch,), self.session_failed)
         random = Random(f"{options.seed}/durables")
         settings: dict[str, Any] = {"durability": "stored"}

@@ -83,7 +83,8 @@ class LogScenario(Scenario):
         self.options = options
         self.history = LogHistory()
         self.faults = LogFaults.drawn(Random(f"{options.seed}/options"), options.faults)
-        topology = Topology(safeguards=SAFEGUARDS - {options.ablation}, copies=options.copies)
+        seeds = min(options.nodes, 2)  # one that is alone was told of nobody
+        topology = Topology(safeguards=SAFEGUARDS - {options.ablation}, copies=options.copies, seeds=seeds)
         self.world = ClusterWorld(options.seed, topology, (self.watch,), self.session_failed)
         self.world.prepare = lambda node: node.streams.declare(STREAM, {"durability": "stored"})
         self.world.prepare_log = lambda log: setattr(log, "hasty", options.ablation == _HASTY)
