@@ -2,7 +2,7 @@
 
     Clients      what a client says, one method a message: HELLO, SUBSCRIBE, CREDIT, ASK, ...
     Publishers   PUBLISH: checks a batch, numbers its events, appends to the log; one PUBACK answers all batches of
-                 one read, up to `answered_by`
+                 one turn, up to `answered_by`
     Inquiries    questions that one broker asks another for a client (`Inquire`), to see the whole cluster
     Surveys      which logs of a stream there are in the whole cluster, for a client that wants to read them
     AuditLog     writes down, for audited streams, what each session subscribed to and was sent, and when

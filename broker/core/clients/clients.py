@@ -136,7 +136,7 @@ class Clients:
             return None
         user, credential, rights = identity
         if session is not None and session.user != user:
-            session, resumed = None, False  # whoever has its key, it is another's
+            session, resumed = None, False  # the session of another user: its key alone gives no right to it
         if (session is None or session.link is None) and self._is_full(user, rights):
             text = f"{user} has the {rights.limit('connections') if rights else 0} connections that its role allows"
             self._reject(link, ErrorCode.TOO_MANY, text)

@@ -233,7 +233,7 @@ class Stream:
 
     def use(self, settings: StreamSettings, verified: bool = False) -> None:
         """These are its settings from now on. `plain`: nothing but delivery is asked of it, as is common. `verified`:
-        somebody's rights depend on what its events hold.
+        rights of a user depend on what its events hold.
         """
         self.settings = settings
         self.verifies = settings.verify or verified
@@ -328,7 +328,9 @@ class Streams:
             self.changes.append((name, before, settings))
 
     def verify(self, names: frozenset[str]) -> None:
-        """Somebody's rights depend on what events of these streams hold, and on no others'."""
+        """The streams whose events decide, by what they hold, who may have them; all of them, for this takes the place
+        of what was said before.
+        """
         self.verified = names
         for name, stream in self.by_name.items():
             stream.use(stream.settings, name in names)

@@ -548,7 +548,7 @@ class Coordinator:
                     self._detach_client(held, client, now)
 
     def check_owner(self, arguments: dict[str, Any], now: float) -> None:
-        """Raises Refused where a question about a durable subscription is for somebody whose it is not."""
+        """Raises Refused when a user asks about a durable subscription of another user."""
         user = _owner_in(arguments)
         if user:
             held, mailbox = self._running(arguments.get("name"))

@@ -1,4 +1,4 @@
-"""Gates: which events of a batch somebody may not publish, or be given, looked at one by one.
+"""Gates: which events of a batch a user may not publish, or may not be given, looked at one by one.
 
 A topic that no condition has a say in is decided once and remembered. Attributes are read from the records, whatever
 match columns the publisher sent: those are its word.

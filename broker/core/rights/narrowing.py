@@ -1,4 +1,4 @@
-"""Narrowing: the pattern and the condition of what somebody asks for and may have.
+"""Narrowing: the pattern and the condition of what a user asks for and may have.
 
     asked     quotes            WHERE volume > 10
     right     quotes/*/OTE      WHERE desk = 'FX'

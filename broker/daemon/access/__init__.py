@@ -4,7 +4,7 @@
                 `split_token`) and names of certificates; `headgate user` and `headgate token` write it
     Gatekeeper  both files as a broker holds them; `policy` is what the core is handed (`Governed`), anew whenever a
                 file changes (a `Reading`) or a token expires
-    Door        says who somebody is: `Door.verify` is asked with what HELLO or an HTTP request has, in a bounded pool
+    Door        says which user it is: `Door.verify` is asked with what HELLO or an HTTP request has, in a bounded pool
                 of threads, and answers with a `Guest`, or with `NotLetIn` and a reason (one of KINDS) that tells
                 nothing of users
 

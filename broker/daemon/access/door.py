@@ -1,10 +1,10 @@
-"""The door: who somebody is, found out beside the loop, within bounds that strangers cannot widen.
+"""The door: finds out which user a client is, beside the loop, within bounds that strangers cannot widen.
 
     credentials   "password NAME:PASSWORD"   "token TOKEN"   ""
 
-With none, a certificate that was shown decides. A password is hashed whether its user exists or not. Whoever was right
-lately is known by a digest under a key that this process alone has, so that thousands who come back at once need no
-argon2; the key and the digests are never written down.
+With none, a certificate that was shown decides. A password is hashed whether its user exists or not. A client that was
+right lately is known by a digest under a key that this process alone has, so that thousands that come back at once need
+no argon2; the key and the digests are never written down.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .passwords import NOBODYS, is_password
 __all__ = ["KINDS", "Door", "Guest", "NotLetIn"]
 
 KINDS = ("nothing", "password", "token", "certificate", "malformed", "busy")
-"""Why somebody is not let in."""
+"""Why a client is not let in."""
 
 _WRONG = "this broker does not know that user, or the password is wrong"
 
@@ -41,7 +41,7 @@ class Guest:
 
 @dataclass(frozen=True, slots=True)
 class NotLetIn:
-    """Why not: `kind` for the metrics, `text` for whoever came; `busy`: it may be right, and shall come again."""
+    """Why not: `kind` for the metrics, `text` for the client; `busy`: it was not looked at, and may try again."""
 
     kind: str
     text: str
@@ -49,7 +49,7 @@ class NotLetIn:
 
 
 class Door:
-    """Says who somebody is. `close` when no more is asked."""
+    """Says which user a client is. `close` when no more is asked."""
 
     def __init__(
         self, keeper: Gatekeeper, limits: DoorLimits | None = None, clock: Callable[[], float] = time.time

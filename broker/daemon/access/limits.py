@@ -33,7 +33,7 @@ TOKEN_DAYS_DEFAULT = 90
 """How long a token lasts unless it is said: it is renewed four times a year."""
 
 PASSWORD_LENGTH_GOOD = 8
-"""Characters; shorter ones are guessed, however slowly they are hashed, and whoever sets one is told so."""
+"""Characters; shorter ones are guessed, however slowly they are hashed, and the command says so."""
 
 PASSWORD_LENGTH_MAX = 128
 """Bytes; a HELLO has 256 characters for name and password."""
@@ -51,7 +51,7 @@ class DoorLimits:
     threads: int = 2
     """That verify passwords, each with 19 MiB: beside the loop and the log a broker has no more processors to spare."""
     waiting: int = 64
-    """Who waits for them; whoever comes then is told to come again. 64 take two seconds of two threads, and a handshake
+    """Clients that wait for them; one more is told to come again. 64 take two seconds of two threads, and a handshake
     has five."""
     waiting_per_address: int = 16
     """The same of one address, so that one that guesses does not keep out all others."""
@@ -60,5 +60,5 @@ class DoorLimits:
     failure_seconds: float = 0.5
     """How long a wrong answer waits: two guesses a second and connection."""
     remembered: int = 10_000
-    """Passwords that were right lately, as keyed digests: whoever comes back is not computed anew. 10,000 clients that
-    come back at once would take five minutes of two threads."""
+    """Passwords that were right lately, as keyed digests: a client that comes back is not computed anew. 10,000 clients
+    that come back at once would take five minutes of two threads."""

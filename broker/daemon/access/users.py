@@ -143,7 +143,7 @@ class UsersFile:
             stream.write(_text_of(users).encode())
             stream.flush()
             if before is not None:
-                with suppress(PermissionError):  # whoever writes it, the broker's user still has to read it
+                with suppress(PermissionError):  # the operator may write it; the broker's user has to read it
                     os.fchown(stream.fileno(), before.st_uid, before.st_gid)
                 os.fchmod(stream.fileno(), before.st_mode & 0o777)
             os.fsync(stream.fileno())
