@@ -13,6 +13,7 @@ import asyncio
 import itertools
 import time
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -66,6 +67,9 @@ class Driver:
         self._armed = float("inf")
         self._unflushed: dict[Connection, None] = {}
         self._few = False  # effects to carry out
+        self._busy = False
+        self._waiting: deque[Input] = deque()
+        """What happened while an input was handled: at most a pause or an end of one for each link written to."""
         self._turn_reads = self._turn_bytes = 0
         self._handled = float("-inf")
         """When the Node had done with the last input."""
@@ -85,7 +89,22 @@ class Driver:
         Reads that come close behind one another are one turn for the Node: under load the cost of a delivery is shared
         by the events of many reads. A read that comes alone does not wait. The Node itself asks to be woken at once
         when a turn is open, which is when the loop has handed out all that was ready.
+
+        An input is done before the next one begins. A transport tells of its full buffer in the middle of a write:
+        what the Node answers to that must not come before the rest of the write, or of other effects.
         """
+        if self._busy:
+            self._waiting.append(happened)
+            return
+        self._busy = True
+        try:
+            self._take(happened, size)
+            while self._waiting:
+                self._take(self._waiting.popleft(), 0)
+        finally:
+            self._busy = False
+
+    def _take(self, happened: Input, size: int) -> None:
         now = self.clock()
         if type(happened) is Received and len(happened.messages) < TURN_MESSAGES_MAX:
             self._turn_reads += 1

@@ -12,7 +12,7 @@ What it adds to the session is only what a socket needs:
 * **Reads go to one place.** A buffer that all connections of a server may share, for what a read brings is taken out
   of it before the next one. So it stays in the processor's cache, and nothing is made for a read and thrown away.
 * **Back-pressure.** `write_paused`, `on_paused` and `on_resumed` tell that the peer does not keep up. Nothing is held
-  back here: who sends decides.
+  back here: who sends decides. `on_paused` may come in the middle of a write; what is sent then goes behind it.
 
 No call here waits, and none starts a task.
 """
@@ -74,6 +74,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
         self._scheduled = False
+        self._writing = False
         self._opening = True
         self._reading = True
 
@@ -113,14 +114,15 @@ class Connection(asyncio.BufferedProtocol):
     def flush(self) -> None:
         """Write what is queued now; close when the session is over."""
         transport = self._transport
-        if transport is None:
-            return
+        if transport is None or self._writing:
+            return  # told of a full buffer in the middle of a write, somebody had something to say: it goes behind
         session = self.session
-        chunks = session.take()
-        if len(chunks) == 1:
-            transport.write(chunks[0])
-        elif chunks:
-            self._write(transport, chunks)
+        self._writing = True
+        try:
+            while chunks := session.take():
+                self._write(transport, chunks)
+        finally:
+            self._writing = False
         if self._opening and session.state is not State.OPENING:
             self._opening = False
             self._arm(self._clock())
@@ -209,7 +211,9 @@ class Connection(asyncio.BufferedProtocol):
         self.flush()
 
     def _write(self, transport: asyncio.Transport, chunks: list[bytes]) -> None:
-        if sum(map(len, chunks)) <= JOIN_BYTES_MAX:
+        if len(chunks) == 1:
+            transport.write(chunks[0])
+        elif sum(map(len, chunks)) <= JOIN_BYTES_MAX:
             transport.write(b"".join(chunks))
         else:
             # Some asyncio versions never pause the protocol in writelines (CVE-2024-12254); write always does.

@@ -307,6 +307,23 @@ async def test_what_is_held_back_is_bounded(bench: Bench) -> None:
     assert len(lengths) == reads <= TURN_READS_MAX
 
 
+async def test_a_pause_in_the_middle_of_an_input_is_told_when_the_input_is_done(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = bench.subscriber(1), bench.subscriber(2)
+    bench.client(3)
+
+    def flush(wire: Wire) -> None:
+        if wire is first:
+            bench.node.extra = (Send(2, Gap(1, 2, "why")),)
+            bench.driver.feed(LinkPaused(1))
+
+    monkeypatch.setattr(Wire, "flush", flush)
+    second.said.clear()
+    bench.publish(3)
+    assert [type(message) for message in second.said] == [Deliver, Gap]
+
+
 async def test_small_reads_that_come_close_behind_one_another_are_one_turn(bench: Bench) -> None:
     wire = bench.subscriber(1)
     publishers = [bench.client(link) for link in (2, 3, 4)]

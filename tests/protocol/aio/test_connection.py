@@ -169,6 +169,33 @@ async def test_messages_of_one_turn_are_one_write() -> None:
     connection.connection_lost(None)
 
 
+async def test_what_is_said_in_the_middle_of_a_write_goes_behind_it() -> None:
+    connection, transport, recorder, _ = made_up()
+    connection.flush()
+    broker = Session(Role.BROKER, 0.0)
+    broker.receive(transport.written, 0.0)
+    broker.send(Welcome(VERSION, "b", b"k", False, 0, 10, 15.0))
+    read(connection, b"".join(broker.take()))
+    written_lines = transport.writelines
+
+    def fills_up(lines: Any) -> None:
+        written_lines(lines)
+        connection.pause_writing()
+
+    def answer(paused: Connection) -> None:
+        paused.send(Ask(1, "status", {}))
+        paused.flush()
+
+    transport.writelines = fills_up  # type: ignore[method-assign]
+    recorder.on_paused = answer  # type: ignore[method-assign]
+    connection.send(Publish(1, 1, make_batch(["a"], {}, [b"x" * JOIN_BYTES_MAX])))
+    connection.flush()
+    heard = broker.receive(transport.written[broker.bytes_received :], 0.0)
+    assert [type(message) for message in heard] == [Publish, Ask]
+    await asyncio.sleep(0)
+    connection.connection_lost(None)
+
+
 async def test_limits_and_address_are_set() -> None:
     connection, transport, _, _ = made_up()
     assert transport.limits == (WRITE_BUFFER_HIGH, WRITE_BUFFER_LOW)
