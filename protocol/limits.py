@@ -15,6 +15,7 @@ __all__ = [
     "COLUMNS_MAX",
     "CONDITION_LENGTH_MAX",
     "CONTROL_LENGTH_MAX",
+    "CREDENTIALS_LENGTH_MAX",
     "CREDIT_BYTES_DEFAULT",
     "CREDIT_DEFAULT",
     "CREDIT_MAX",
@@ -108,6 +109,10 @@ COLUMNS_MAX = 256
 
 ATTRIBUTE_NAME_LENGTH_MAX = 256
 """Bytes of an attribute's name; dotted JSON paths are the long ones."""
+
+CREDENTIALS_LENGTH_MAX = 3000
+"""Bytes of what a HELLO says of who this is: a web token with many roles has 2,000, and beside the longest name of a
+client it fits into a frame of the handshake."""
 
 TEXT_LENGTH_MAX = 64 * 1024
 """Any string of a message but the topics column and conditions: error texts are cut long before."""

@@ -14,7 +14,7 @@ from ssl import SSLContext
 from typing import NamedTuple, TypeAlias
 
 from .errors import LocalError
-from .limits import ATTRIBUTE_NAME_LENGTH_MAX
+from .limits import CREDENTIALS_LENGTH_MAX
 
 __all__ = [
     "PLAIN",
@@ -100,8 +100,8 @@ def credentials_of(user: str | None, password: str | None, token: str | None) ->
     if ":" in user:
         raise LocalError("a user's name has no colon")
     said = f"token {token}" if token else f"password {user}:{password}" if user else ""
-    if len(said) > ATTRIBUTE_NAME_LENGTH_MAX:
-        raise LocalError(f"credentials have at most {ATTRIBUTE_NAME_LENGTH_MAX} characters")
+    if len(said.encode(errors="replace")) > CREDENTIALS_LENGTH_MAX:
+        raise LocalError(f"credentials have at most {CREDENTIALS_LENGTH_MAX} bytes")
     return said
 
 

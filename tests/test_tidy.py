@@ -89,7 +89,7 @@ ROOMS: dict[str, Room] = {
         | {"headgate.broker.core", "headgate.broker.daemon", "headgate.protocol"}
         | {"uvloop", "structlog", "prometheus_client", "pydantic", "pydantic_settings", "aiohttp"},
         WORLDS - {"headgate.protocol.aio"},
-        frozenset({"cryptography"}),
+        frozenset({"cryptography", "jwt"}),
     ),
     "headgate": Room(PURE | {"headgate.protocol"}),
     "pyspark_headgate.py": Room(PURE | {"pyspark.sql.datasource"}, frozenset(), frozenset({"headgate.protocol"})),

@@ -65,12 +65,17 @@ class Received(Caused):
 class Admitted(Caused):
     """The host knows who speaks on a link: told before its HELLO, where there is a policy.
 
-    `credential` names what that user has shown; when it is none of the policy's any more, the session ends.
+    `credential` names what that user has shown; when it is none of the policy's any more, the session ends. A web token
+    says by itself which roles its user has, and when it ends.
     """
 
     link: int
     user: str
     credential: str
+    roles: tuple[str, ...] | None = None
+    """None: those that the policy gives its user."""
+    ends: float = float("inf")
+    """When what was shown ends, in seconds since 1970; what ends with the policy has no end here."""
 
 
 @dataclass(slots=True)

@@ -50,7 +50,9 @@ __all__ = [
     "NEWS_SECONDS",
     "OPENING_ROUNDS_MAX",
     "ORPHAN_SECONDS",
+    "RIGHTS_REMEMBERED_MAX",
     "RIGHTS_TOPICS_MAX",
+    "TOKENS_LOOK_SECONDS",
     "ROLES_MAX",
     "ROLE_GRANTS_MAX",
     "OUTBOX_BYTES_DEFAULT",
@@ -331,7 +333,13 @@ ROLE_GRANTS_MAX = 256
 """Rights of one role. Those of a stream become one condition, which has 256 terms."""
 
 RIGHTS_TOPICS_MAX = 4096
-"""Topics of which it is remembered what one user may do with them, some 200 bytes each."""
+"""Topics of which it is remembered what users of the same roles may do with them, some 200 bytes each."""
+
+RIGHTS_REMEMBERED_MAX = 1024
+"""Combinations of roles whose rights are kept made; an issuer of web tokens may think of any."""
+
+TOKENS_LOOK_SECONDS = 0.5
+"""How often it is looked whether a web token has ended, by the clock on the wall, which may be set: within a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from .clients import (
     AUDIT_ACKS,
     AUDIT_LINES,
     INQUIRIES,
+    TOKENS,
     AuditLog,
     Clients,
     Inquire,
@@ -186,6 +187,7 @@ class Node:
             self.audit,
             self.durables,
             self.timers,
+            self.clock,
         )
         self.clients.table[Ask] = self._asked
         self.inquiries = Inquiries(self.cluster, self.timers)
@@ -204,7 +206,7 @@ class Node:
         }
         self._inputs: dict[type, Callable[[Any, float], None]] = {
             Received: self._received,
-            Admitted: self._is_admitted,
+            Admitted: self.clients.access.admit,
             Governed: self._governed,
             Certified: self._certified,
             PeerUp: self._for_peers,
@@ -240,6 +242,7 @@ class Node:
             AUDIT_LINES: self.audit.flush,
             AUDIT_ACKS: self.audit.ask_back,
             INQUIRIES: self.inquiries.give_up_late,
+            TOKENS: self.clients.end_expired_tokens,
             LEAVE: self._leave,
             **self.durables.woken,
         }
@@ -320,9 +323,6 @@ class Node:
         self.audit.validate()
         self.inquiries.validate()
         self.durables.validate()
-
-    def _is_admitted(self, happened: Admitted, now: float) -> None:
-        self.clients.access.admit(happened.link, happened.user, happened.credential)
 
     def _governed(self, happened: Governed, now: float) -> None:
         self.streams.verify(happened.policy.conditional)

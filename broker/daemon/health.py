@@ -110,7 +110,7 @@ class Health:
         guest = await found
         if isinstance(guest, NotLetIn):
             return _refused(f"{guest.text}\n", 503 if guest.busy else 401)
-        rights = self.door.keeper.policy.rights_of(guest.user)
+        rights = self.door.keeper.policy.rights_of(guest.user, guest.roles)
         if rights is None or not (rights.admin or rights.audit):
             return _refused(f"{guest.user} is neither operator nor auditor (admin = true, audit = true)\n", 403)
         return await handler(request)

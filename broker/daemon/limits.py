@@ -111,8 +111,8 @@ FREED_BYTES_KEPT = 32 * 1024 * 1024
 MAPPED_BYTES_MIN = 4 * 1024 * 1024
 """Pieces from this size on are mapped one by one and given back when freed: what is as large as a whole frame."""
 
-ADMIN_LINE_LENGTH_MAX = 2048
-"""One line of a request to the admin port: `GET /metrics HTTP/1.1` and ordinary headers fit many times."""
+ADMIN_LINE_LENGTH_MAX = 4096
+"""One line of a request to the admin port: `GET /metrics HTTP/1.1` fits many times, and a web token as bearer once."""
 
 ADMIN_KEEPALIVE_SECONDS = 75.0
 """How long a scraper's connection may idle: longer than the usual minute between two scrapes."""

@@ -21,7 +21,7 @@ from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.inputs import Certified, Drain, Governed, Loaded, Reachable
 from headgate.protocol.security import TlsError
 
-from .access import ACCESS_LOOK_SECONDS, AccessError, Door, Gatekeeper, Reading
+from .access import ACCESS_LOOK_SECONDS, AccessError, Door, Gatekeeper, Reading, WebTokenRules
 from .copied_folder import begin_epoch, least_epoch, note_births
 from .data_lock import DataInUse, DataLock
 from .descriptors import connections_possible
@@ -420,7 +420,16 @@ def _gatekeeper(settings: Settings) -> Gatekeeper | None:
     """Of a broker that asks who somebody is. Raises AccessError."""
     if settings.users is None or settings.roles is None:
         return None
-    return Gatekeeper(settings.users, settings.roles, time.time())
+    rules = None
+    if settings.jwt_keys is not None:
+        rules = WebTokenRules(
+            settings.jwt_keys,
+            settings.jwt_issuer,
+            settings.jwt_audience,
+            settings.jwt_algorithms,
+            settings.jwt_roles_claim,
+        )
+    return Gatekeeper(settings.users, settings.roles, time.time(), rules)
 
 
 async def _listen(listen: Callable[[str, int], Awaitable[None]], setting: str, address: str) -> None:

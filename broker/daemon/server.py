@@ -151,7 +151,7 @@ class Server:
             connection.flush()
             return
         self._known(connection)
-        self._driver.feed(Admitted(link, found.user, found.credential))
+        self._driver.feed(Admitted(link, found.user, found.credential, found.roles, found.ends))
         self._driver.feed(Received(link, [hello], connection.peer))
 
     def _known(self, connection: Connection) -> None:

@@ -30,6 +30,7 @@ from headgate.broker.core.limits import (
     SESSION_GRACE_SECONDS,
 )
 
+from .access import ALGORITHMS, ALGORITHMS_DEFAULT
 from .limits import CONNECTIONS_MAX_DEFAULT, DRAIN_SECONDS_DEFAULT
 
 __all__ = ["RELOADABLE", "Settings", "SettingsError", "load_settings", "split_address"]
@@ -113,6 +114,11 @@ class Settings(BaseSettings):
     peer_tls_ca: Path | None = None
     users: Path | None = None
     roles: Path | None = None
+    jwt_keys: Path | None = None
+    jwt_issuer: str = Field(default="", max_length=1024)
+    jwt_audience: str = Field(default="", max_length=1024)
+    jwt_algorithms: Annotated[tuple[str, ...], NoDecode] = ALGORITHMS_DEFAULT
+    jwt_roles_claim: str = Field(default="roles", min_length=1, max_length=256)
     insecure: bool = False
 
     @field_validator("listen", "peer_listen", "admin")
@@ -136,7 +142,17 @@ class Settings(BaseSettings):
         return value
 
     @field_validator(
-        *("tls_cert", "tls_key", "tls_ca", "peer_tls_cert", "peer_tls_key", "peer_tls_ca", "users", "roles"),
+        *(
+            "tls_cert",
+            "tls_key",
+            "tls_ca",
+            "peer_tls_cert",
+            "peer_tls_key",
+            "peer_tls_ca",
+            "users",
+            "roles",
+            "jwt_keys",
+        ),
         mode="before",
     )
     @classmethod
@@ -159,6 +175,11 @@ class Settings(BaseSettings):
             raise ValueError("with --peer-tls-cert a broker needs its --name: that is what its certificate proves")
         if bool(self.users) != bool(self.roles):
             raise ValueError("users have roles, and roles are of users: give --users and --roles, or neither")
+        web = (self.jwt_keys, self.jwt_issuer, self.jwt_audience)
+        if any(web) and not all(web):
+            raise ValueError("a web token is of an issuer, for us: give --jwt-keys, --jwt-issuer and --jwt-audience")
+        if self.jwt_keys and not self.users:
+            raise ValueError("web tokens name roles: --jwt-keys needs --roles, and --users, which may be an empty file")
         for setting, missing in self._open_doors():
             raise ValueError(
                 f"--{setting} {getattr(self, setting.replace('-', '_'))} is for more than this machine, and {missing}: "
@@ -195,6 +216,14 @@ class Settings(BaseSettings):
         for part in parts:
             split_address(part)
         return tuple(parts)
+
+    @field_validator("jwt_algorithms", mode="before")
+    @classmethod
+    def _algorithms(cls, value: Any) -> Any:
+        given = value.replace(",", " ").split() if isinstance(value, str) else value
+        if not isinstance(given, list | tuple) or not given or not all(one in ALGORITHMS for one in given):
+            raise ValueError(f"{value!r} is no list of algorithms that sign: there are {', '.join(ALGORITHMS)}")
+        return tuple(given)
 
     @property
     def broker_name(self) -> str:

@@ -41,6 +41,11 @@ FLAGS: dict[str, tuple[str, str]] = {
     "peer_tls_ca": ("FILE", "whose brokers are let in"),
     "users": ("FILE", "who may speak to this broker; `headgate user` and `headgate token` write it"),
     "roles": ("FILE", "what each role may do, in TOML"),
+    "jwt_keys": ("FILE", "keys of an issuer of web tokens (JWT), a JWK set; its users come in with --token"),
+    "jwt_issuer": ("URL", "that issuer: what `iss` of a token is"),
+    "jwt_audience": ("NAME", "for whom its tokens have to be: `aud`"),
+    "jwt_algorithms": ("NAMES", "how they may be signed (default RS256, PS256, ES256, EdDSA)"),
+    "jwt_roles_claim": ("NAME", "which claim has the names of roles (default roles; a path may be, like a.b)"),
     "insecure": ("", "listen for more than this machine without TLS and names"),
     "drain_seconds": ("SECONDS", "how long a stop waits for clients to take what is theirs"),
 }

@@ -20,7 +20,7 @@ the audit writes the lines that it gathered; at `AUDIT_ACKS` it asks clients wha
 
 `Access` says who speaks on which link and what it may ask for, by the `rights` of its user; `shown` is what of an
 explanation is for it. When the policy changes (`Clients.govern`) what is no longer allowed ends, and other brokers are
-told its version (`Named`).
+told its version (`Named`). At TOKENS it is looked whether a web token, which says itself when it ends, has ended.
 
 A client amends a subscription by ASK `amend` (`amending`; at AMENDING former versions are withdrawn).
 
@@ -33,7 +33,7 @@ from . import clients, inquiries, pages, questions
 from .access import Access, shown
 from .amending import AMENDING
 from .audit import AUDIT_ACKS, AUDIT_LINES, AuditLog
-from .clients import Clients
+from .clients import TOKENS, Clients
 from .inquiries import INQUIRIES, Inquiries
 from .messages import Inquire, Named
 from .publishers import Publishers, answered_by
@@ -53,6 +53,7 @@ __all__ = [
     "Named",
     "Publishers",
     "Surveys",
+    "TOKENS",
     "answer_of",
     "answered_by",
     "ask",

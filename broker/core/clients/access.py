@@ -16,6 +16,7 @@ from headgate.protocol.errors import ErrorCode, Refused
 from headgate.protocol.limits import TOPIC_LEVELS_MAX
 
 from ..delivery import ClientSession
+from ..inputs import Admitted
 from ..rights import Policy, Rights
 
 __all__ = ["Access", "check_dead_letter", "shown"]
@@ -48,25 +49,25 @@ class Access:
 
     def __init__(self) -> None:
         self.policy: Policy | None = None
-        self._admitted: dict[int, tuple[str, str]] = {}  # link -> user, credential; until its HELLO
+        self._admitted: dict[int, Admitted] = {}  # by link, until its HELLO
         self.refused = 0
 
-    def admit(self, link: int, user: str, credential: str) -> None:
-        """The host knows who speaks on that link."""
-        self._admitted[link] = user, credential
+    def admit(self, happened: Admitted, now: float) -> None:
+        """The host knows who speaks on a link."""
+        self._admitted[happened.link] = happened
 
     def gone(self, link: int) -> None:
         """The link is down."""
         self._admitted.pop(link, None)
 
-    def enter(self, link: int) -> tuple[str, str, Rights | None] | None:
-        """Who says HELLO: user, credential and rights. None: it is not let in."""
-        user, credential = self._admitted.pop(link, ("", ""))
+    def enter(self, link: int) -> tuple[Admitted, Rights | None] | None:
+        """Who says HELLO, and its rights. None: it is not let in."""
+        guest = self._admitted.pop(link, Admitted(link, "", ""))
         if self.policy is None:
-            return "", "", None
-        if not self.policy.holds(user, credential):
+            return Admitted(link, "", ""), None
+        if not self.policy.holds(guest.user, guest.credential):
             return None
-        return user, credential, self.policy.rights_of(user)
+        return guest, self.policy.rights_of(guest.user, guest.roles)
 
     def check(self, session: ClientSession, verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """What it asks, as it may ask it. Raises Refused."""

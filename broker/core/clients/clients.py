@@ -47,6 +47,7 @@ from headgate.protocol.messages import (
     Welcome,
 )
 
+from ..clock import Clock
 from ..config import NodeConfig
 from ..deferred import Deferred
 from ..delivery import ClientSession, Dissemination, Streams, Subscribers, Subscription, Version
@@ -55,6 +56,7 @@ from ..effects import Close, Effect, Note, Send
 from ..limits import (
     ASKS_PER_SESSION_MAX,
     ERROR_TEXT_LENGTH_MAX,
+    TOKENS_LOOK_SECONDS,
 )
 from ..log import LogReading
 from ..placement import Registry
@@ -67,7 +69,10 @@ from .audit import AuditLog
 from .checks import checks_of
 from .publishers import Publishers
 
-__all__ = ["Clients"]
+__all__ = ["TOKENS", "Clients"]
+
+TOKENS = "tokens"
+"""Key of the timer: a token of some session may have ended."""
 
 _SESSION_KEY_BYTES = 16
 _OPTIONS = ("credit", "durable", "exact", "from", "ordered", "slow")
@@ -92,6 +97,7 @@ class Clients:
         audit: AuditLog,
         durables: Durables,
         timers: Timers,
+        clock: Clock,
     ) -> None:
         self._config = config
         self._limits = config.limits
@@ -105,6 +111,9 @@ class Clients:
         self._audit = audit
         self._durables = durables
         self.amending = Amending(streams, subscribers, dissemination, registry, audit, timers, config.safeguards)
+        self._timers = timers
+        self._clock = clock
+        self._first_end = math.inf  # no token of a session ends before that
         self.draining = False
         self.access = Access()
         self.table: dict[type, Callable[[ClientSession, Any, float], None]] = {
@@ -134,7 +143,8 @@ class Clients:
                 link, ErrorCode.UNAUTHORISED, "this broker does not know you: your user or what it showed is gone"
             )
             return None
-        user, credential, rights = identity
+        guest, rights = identity
+        user = guest.user
         if session is not None and session.user != user:
             session, resumed = None, False  # the session of another user: its key alone gives no right to it
         if (session is None or session.link is None) and self._is_full(user, rights):
@@ -161,7 +171,11 @@ class Clients:
             self._replace(session, session.link, now)
         subscribers.attach(session, link)
         session.address = address
-        session.user, session.credential, session.rights = user, credential, rights
+        session.user, session.credential, session.rights = user, guest.credential, rights
+        session.roles, session.ends = guest.roles, guest.ends
+        if guest.ends < self._first_end:
+            self._first_end = guest.ends
+            self._timers.by(TOKENS, now + TOKENS_LOOK_SECONDS)
         session.allowed_bytes = session.room_bytes = hello.credit_bytes
         self._effects.append(Note("session resumed" if resumed else "session opened", {"client": session.name}, True))
         self._effects.append(
@@ -199,12 +213,13 @@ class Clients:
         self.access.policy = policy
         for session in list(self._subscribers.by_key.values()):
             if not policy.holds(session.user, session.credential):
-                gone = "is no user of this cluster any more" if session.user not in policy.users else ""
+                is_gone = session.roles is None and session.user not in policy.users
+                gone = "is no user of this cluster any more" if is_gone else ""
                 self._expel(
                     session, f"{session.user} {gone or 'has shown a password or token that is no longer good'}", now
                 )
                 continue
-            rights = policy.rights_of(session.user)
+            rights = policy.rights_of(session.user, session.roles)
             assert rights is not None, "the policy holds its user"
             if rights.is_as(session.rights):
                 continue
@@ -213,6 +228,17 @@ class Clients:
                 self._renew(session, subscription, now)
             self._durables.govern(session, now)
         self._durables.coordinator.govern(policy, now)
+
+    def end_expired_tokens(self, now: float) -> None:
+        """Who has shown a token that has ended is nobody any more."""
+        time = self._clock.us(now) / 1e6
+        if time >= self._first_end:
+            for session in list(self._subscribers.by_key.values()):
+                if session.ends <= time:
+                    self._expel(session, f"the token of {session.user} has expired: connect with a new one", now)
+            self._first_end = min((one.ends for one in self._subscribers.by_key.values()), default=math.inf)
+        if self._first_end < math.inf:
+            self._timers.at(TOKENS, now + TOKENS_LOOK_SECONDS)
 
     def _expel(self, session: ClientSession, text: str, now: float) -> None:
         """It is nobody any more."""
@@ -326,6 +352,7 @@ class Clients:
                 text = f"subscription {message.subscription} exists: unsubscribe it first"
                 raise Refused(ErrorCode.DUPLICATE, text)
             if session.rights is not None:
+                self._check_owner(session)
                 check_dead_letter(session.rights, message.options)
             self._durables.subscribe(session, message, now)
         except Refused as error:
@@ -378,6 +405,13 @@ class Clients:
         subscription = Subscription(identity, message.subscription, session, pattern.stream, pattern, text)
         subscription.asked = message
         return subscription, condition
+
+    def _check_owner(self, session: ClientSession) -> None:
+        """Raises Refused unless its rights are known where none of its clients is: a token's roles end with it."""
+        assert self.access.policy is not None
+        if session.roles is not None and session.user not in self.access.policy.users:
+            text = f"a durable subscription outlives a token: its owner {session.user} has to be in the file of users"
+            raise Refused(ErrorCode.FORBIDDEN, f"{text}, with the roles that it has while nobody is connected")
 
     def _sessions_of(self, user: str) -> list[ClientSession]:
         return [one for one in self._subscribers.by_key.values() if one.user == user]

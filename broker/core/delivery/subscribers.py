@@ -184,6 +184,8 @@ class ClientSession:
     user: str = ""
     credential: str = ""  # what it has shown, by a name
     rights: Rights | None = None  # None: nobody is named here
+    roles: tuple[str, ...] | None = None  # those that its token names; None: those of its user
+    ends: float = float("inf")  # when its token ends, in seconds since 1970
     sent: int = 0
     room_bytes: int = CREDIT_MAX  # of records, on this link: what is left of those allowed
     paused: bool = False

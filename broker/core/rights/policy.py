@@ -10,6 +10,7 @@ from headgate.matching import Pattern, Tree
 from headgate.protocol.data import Batch
 from headgate.protocol.errors import ErrorCode, Refused
 
+from ..limits import RIGHTS_REMEMBERED_MAX
 from .gates import Gate
 from .narrowing import Narrowed, common, narrow
 from .roles import Role
@@ -18,10 +19,9 @@ __all__ = ["Member", "Policy", "Rights"]
 
 
 class Rights:
-    """What one user may do: all of its roles together."""
+    """What a user of these roles may do: all of them together."""
 
-    def __init__(self, user: str, roles: tuple[Role, ...]) -> None:
-        self.user = user
+    def __init__(self, roles: tuple[Role, ...]) -> None:
         self.roles = roles
         self.admin = any(role.admin for role in roles)
         self.audit = any(role.audit for role in roles)
@@ -98,23 +98,29 @@ class Policy:
     roles: Mapping[str, Role]
     version: str = ""
     """The digest of both, the same at each broker of a cluster."""
-    _rights: dict[str, Rights] = field(default_factory=dict, repr=False, compare=False)
+    issuers: frozenset[str] = frozenset()
+    """Credentials that anybody may have whom somebody else names: the keys that sign web tokens."""
+    _rights: dict[tuple[str, ...], Rights] = field(default_factory=dict, repr=False, compare=False)
 
-    def rights_of(self, user: str) -> Rights | None:
-        """What that user may do; None when there is no such user."""
-        member = self.users.get(user)
-        if member is None:
-            return None
-        rights = self._rights.get(user)
+    def rights_of(self, user: str, roles: tuple[str, ...] | None = None) -> Rights | None:
+        """What that user may do, or one of these roles; None when there is no such user."""
+        if roles is None:
+            member = self.users.get(user)
+            if member is None:
+                return None
+            roles = member.roles
+        names = tuple(name for name in dict.fromkeys(roles) if name in self.roles)
+        rights = self._rights.get(names)
         if rights is None:
-            roles = tuple(self.roles[name] for name in member.roles if name in self.roles)
-            rights = self._rights[user] = Rights(user, roles)
+            if len(self._rights) >= RIGHTS_REMEMBERED_MAX:
+                self._rights.clear()
+            rights = self._rights[names] = Rights(tuple(self.roles[name] for name in names))
         return rights
 
     def holds(self, user: str, credential: str) -> bool:
-        """Whether there is that user, and whether what it showed is still good."""
+        """Whether what a user showed is still good."""
         member = self.users.get(user)
-        return member is not None and credential in member.credentials
+        return credential in self.issuers or (member is not None and credential in member.credentials)
 
     @property
     def conditional(self) -> frozenset[str]:

@@ -1,9 +1,12 @@
-"""Access: who may speak to this broker. Users, their secrets and their roles, read from two files and watched.
+"""Access: who may speak to this broker. Users, their secrets and their roles, read from files and watched.
 
     UsersFile   the file of users: a `User` has a password (`hash_password`), a `Token` or several (`new_token`,
                 `split_token`) and names of certificates; `headgate user` and `headgate token` write it
-    Gatekeeper  both files as a broker holds them; `policy` is what the core is handed (`Governed`), anew whenever a
-                file changes (a `Reading`) or a token expires
+    WebTokenRules   which web tokens (JWT) are good: of an issuer, for us, signed by its keys, which a third file has;
+                a token names its user and the roles of that. ALGORITHMS are all that may sign,
+                ALGORITHMS_DEFAULT those that do unless it is said
+    Gatekeeper  the files as a broker holds them; `policy` is what the core is handed (`Governed`), anew whenever a file
+                changes (a `Reading`) or a token of the file expires; web tokens end in the core
     Door        says which user it is: `Door.verify` is asked with what HELLO or an HTTP request has, in a bounded pool
                 of threads, and answers with a `Guest`, or with `NotLetIn` and a reason (one of KINDS) that tells
                 nothing of users
@@ -16,7 +19,7 @@ TOKEN_DAYS_DEFAULT, TOKENS_PER_USER_MAX, PASSWORD_LENGTH_GOOD and PASSWORD_LENGT
 understood, changes nothing: what was read before holds, and the log says why; at a start it ends the start. No secret
 is logged, and none leaves this room. Whether a user exists cannot be told from an answer, nor from how long it took.
 
-Order of reading: `users`, `passwords`, `gatekeeper`, `door`, `limits`.
+Order of reading: `users`, `passwords`, `web_tokens`, `gatekeeper`, `door`, `limits`.
 """
 
 from .door import KINDS, Door, Guest, NotLetIn
@@ -31,8 +34,11 @@ from .limits import (
 )
 from .passwords import hash_password
 from .users import AccessError, Token, User, UsersFile, new_token, read_toml, split_token
+from .web_tokens import ALGORITHMS, ALGORITHMS_DEFAULT, WebTokenRules
 
 __all__ = [
+    "ALGORITHMS",
+    "ALGORITHMS_DEFAULT",
     "ACCESS_LOOK_SECONDS",
     "AccessError",
     "Door",
@@ -49,6 +55,7 @@ __all__ = [
     "Token",
     "User",
     "UsersFile",
+    "WebTokenRules",
     "hash_password",
     "new_token",
     "read_toml",

@@ -2,9 +2,9 @@
 
     credentials   "password NAME:PASSWORD"   "token TOKEN"   ""
 
-With none, a certificate that was shown decides. A password is hashed whether its user exists or not. A client that was
-right lately is known by a digest under a key that this process alone has, so that thousands that come back at once need
-no argon2; the key and the digests are never written down.
+With none, a certificate that was shown decides. A token is one of the file of users, or a web token. A password is
+hashed whether its user exists or not. A client that was right lately is known by a digest under a key that this process
+alone has, so that thousands that come back at once need no argon2; the key and the digests are never written down.
 """
 
 from __future__ import annotations
@@ -18,25 +18,34 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from .gatekeeper import Gatekeeper
 from .limits import PASSWORD_LENGTH_MAX, DoorLimits
 from .passwords import NOBODYS, is_password
+from .web_tokens import Unproved, WebTokens, is_web_token
 
 __all__ = ["KINDS", "Door", "Guest", "NotLetIn"]
 
-KINDS = ("nothing", "password", "token", "certificate", "malformed", "busy")
-"""Why a client is not let in."""
+KINDS = (
+    *("nothing", "password", "token", "certificate", "malformed", "busy"),
+    *("jwt_malformed", "jwt_algorithm", "jwt_key", "jwt_signature", "jwt_issuer", "jwt_audience", "jwt_claims"),
+    *("jwt_expired", "jwt_early"),
+)
+"""Why a client is not let in. It is not told in which way a token is wrong; logs and metrics are."""
 
 _WRONG = "this broker does not know that user, or the password is wrong"
+_WRONG_TOKEN = "this token is unknown, revoked or expired"
 
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """Who was let in, and by what."""
+    """Who was let in, and by what; what a web token says of its roles and its end (in seconds since 1970)."""
 
     user: str
     credential: str
+    roles: tuple[str, ...] | None = None
+    ends: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ class Door:
         self._waiting: Counter[str] = Counter()
         self._strangers: Counter[str] = Counter()
         self._key = os.urandom(32)
-        self._right: dict[bytes, str] = {}  # digest of name and password -> what is kept of the password that it was
+        self._right: dict[bytes, Guest] = {}  # digest of credentials -> whose they were
 
     def close(self) -> None:
         """No more threads."""
@@ -90,20 +99,18 @@ class Door:
     ) -> None:
         """Find out, and tell in the loop: at once, or when a thread knows. A no is told after its delay."""
         found = self._at_once(credentials, proved)
-        if found is not None:
+        if isinstance(found, Guest | NotLetIn):
             self._tell(found, told)
             return
         host = _host(address)
         limits = self.limits
         if self._waiting.total() >= limits.waiting or self._waiting[host] >= limits.waiting_per_address:
-            self._tell(NotLetIn("busy", "too many passwords are being checked: try again in a moment", True), told)
+            text = "too many passwords and tokens are being checked: try again in a moment"
+            self._tell(NotLetIn("busy", text, True), told)
             return
         self._waiting[host] += 1
-        name, _, password = credentials.removeprefix("password ").partition(":")
-        user = self.keeper.users.get(name)
-        kept = user.password if user is not None and user.password else NOBODYS
         loop = asyncio.get_running_loop()
-        future = self._pool.submit(is_password, password, kept)
+        future = self._pool.submit(found)
 
         def done(future: object) -> None:
             try:
@@ -115,18 +122,18 @@ class Door:
             self._waiting[host] -= 1
             if self._waiting[host] <= 0:
                 del self._waiting[host]
-            now = self.keeper.users.get(name)
-            is_right = not future.cancelled() and future.result() and now is not None and now.password == kept
-            if is_right and now is not None:
-                self._remember(name, password, kept)
-                self._tell(Guest(name, now.password_name), told)
-            else:
-                self._tell(NotLetIn("password", _WRONG), told)
+            guest = NotLetIn("busy", "this broker is stopping", True) if future.cancelled() else future.result()
+            if isinstance(guest, Guest):
+                if self.keeper.policy.holds(guest.user, guest.credential):
+                    self._remember(credentials, guest)
+                else:  # the files have changed meanwhile
+                    guest = _no_longer(guest)
+            self._tell(guest, told)
 
         future.add_done_callback(done)
 
-    def _at_once(self, credentials: str, proved: tuple[str, ...]) -> Guest | NotLetIn | None:
-        """What needs no thread; None: a password has to be hashed."""
+    def _at_once(self, credentials: str, proved: tuple[str, ...]) -> Guest | NotLetIn | Callable[[], Guest | NotLetIn]:
+        """What needs no thread, or what a thread has to do."""
         if not credentials:
             found = self.keeper.certificate_of(proved)
             if found is not None:
@@ -135,17 +142,22 @@ class Door:
                 return NotLetIn("certificate", "the certificate that was shown is of no user here")
             text = "this broker wants to know who you are: say --user and --password-file, or HEADGATE_TOKEN"
             return NotLetIn("nothing", text)
+        guest = self._right.get(self._digest(credentials))
+        if guest and self.keeper.policy.holds(guest.user, guest.credential) and self._clock() < guest.ends:
+            return guest
         kind, _, said = credentials.partition(" ")
+        if kind == "token" and self.keeper.web_tokens is not None and is_web_token(said):
+            return partial(_prove, self.keeper.web_tokens, said, self._clock())
         if kind == "token":
             found = self.keeper.token_of(said, self._clock())
-            return Guest(*found) if found else NotLetIn("token", "this token is unknown, revoked or expired")
+            return Guest(*found) if found else NotLetIn("token", _WRONG_TOKEN)
         name, colon, password = said.partition(":")
         if kind != "password" or not colon or len(password.encode()) > PASSWORD_LENGTH_MAX:
             return NotLetIn("malformed", "credentials are `password NAME:PASSWORD` or `token TOKEN`")
         user = self.keeper.users.get(name)
-        if user is not None and user.password and self._right.get(self._digest(name, password)) == user.password:
-            return Guest(name, user.password_name)
-        return None
+        if user is None or not user.password:
+            return partial(_compare, None, password, NOBODYS)
+        return partial(_compare, Guest(name, user.password_name), password, user.password)
 
     def _tell(self, found: Guest | NotLetIn, told: Callable[[Guest | NotLetIn], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -155,13 +167,31 @@ class Door:
             self.failures[found.kind] += 1
             loop.call_later(self.limits.failure_seconds, told, found)
 
-    def _remember(self, name: str, password: str, kept: str) -> None:
+    def _remember(self, credentials: str, guest: Guest) -> None:
         if len(self._right) >= self.limits.remembered:
             del self._right[next(iter(self._right))]
-        self._right[self._digest(name, password)] = kept
+        self._right[self._digest(credentials)] = guest
 
-    def _digest(self, name: str, password: str) -> bytes:
-        return hmac.digest(self._key, f"{name}:{password}".encode(), hashlib.sha256)
+    def _digest(self, credentials: str) -> bytes:
+        return hmac.digest(self._key, credentials.encode(errors="surrogatepass"), hashlib.sha256)
+
+
+def _compare(guest: Guest | None, password: str, kept: str) -> Guest | NotLetIn:
+    """Hash a password, in a thread."""
+    is_right = is_password(password, kept)
+    return guest if is_right and guest is not None else NotLetIn("password", _WRONG)
+
+
+def _prove(tokens: WebTokens, text: str, now: float) -> Guest | NotLetIn:
+    """Check a web token, in a thread."""
+    try:
+        return Guest(*tokens.prove(text, now))
+    except Unproved as reason:
+        return NotLetIn(reason.kind, _WRONG_TOKEN)
+
+
+def _no_longer(guest: Guest) -> NotLetIn:
+    return NotLetIn("password", _WRONG) if guest.roles is None else NotLetIn("jwt_key", _WRONG_TOKEN)
 
 
 def _host(address: str) -> str:

@@ -1,4 +1,4 @@
-"""The gatekeeper: both files as a broker holds them, and the policy that follows from them at this moment."""
+"""The gatekeeper: the files as a broker holds them, and the policy that follows from them at this moment."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import NamedTuple
 from headgate.broker.core.rights import Member, Policy, RightsError, Role, read_roles
 
 from .users import AccessError, User, UsersFile, digest_of_token, read_toml, split_token
+from .web_tokens import WebTokenRules, WebTokens
 
 __all__ = ["Gatekeeper", "Reading"]
 
 
 class Reading(NamedTuple):
-    """Both files as they were at one moment."""
+    """The files as they were at one moment."""
 
     seen: tuple[tuple[int, int, int] | None, ...]
     users: dict[str, User]
@@ -23,17 +24,20 @@ class Reading(NamedTuple):
     by_token: dict[str, str]
     by_certificate: dict[str, str]
     version: str
+    web_tokens: WebTokens | None = None
 
 
 class Gatekeeper:
-    """Users and roles; `users` and `policy` hold what was read last.
+    """Users and roles, and keys of web tokens by which others name users; `users` and `policy` hold what was read last.
 
     Reading ten thousand users takes a second: a broker asks `is_stale`, lets a thread `read`, and puts that to `use`.
     """
 
-    def __init__(self, users: Path, roles: Path, now: float) -> None:
+    def __init__(self, users: Path, roles: Path, now: float, web: WebTokenRules | None = None) -> None:
         """Raises AccessError."""
-        self._files = users, roles
+        self._files = (users, roles) if web is None else (users, roles, web.keys)
+        self._web = web
+        self.web_tokens: WebTokens | None = None
         self._seen: tuple[tuple[int, int, int] | None, ...] = ()
         self.users: dict[str, User] = {}
         self.by_token: dict[str, str] = {}
@@ -50,7 +54,7 @@ class Gatekeeper:
         return seen != before
 
     def read(self) -> Reading:
-        """Both files, or neither; nothing here changes. Raises AccessError."""
+        """All files, or none; nothing here changes. Raises AccessError."""
         seen = self._stamps()
         users, users_data = UsersFile(self._files[0]).read()
         table, roles_data = read_toml(self._files[1], "roles")
@@ -65,11 +69,15 @@ class Gatekeeper:
                 if by_certificate.setdefault(one, name) != name:
                     raise AccessError(f"{self._files[0]}: {one} is a certificate of {name} and {by_certificate[one]}")
         digest = hashlib.sha256(hashlib.sha256(users_data).digest() + hashlib.sha256(roles_data).digest())
-        return Reading(seen, users, roles, by_token, by_certificate, digest.hexdigest()[:12])
+        web_tokens = None
+        if self._web is not None:
+            web_tokens, web_data = self._web.read()
+            digest.update(web_data)
+        return Reading(seen, users, roles, by_token, by_certificate, digest.hexdigest()[:12], web_tokens)
 
     def use(self, reading: Reading, now: float) -> None:
         """This is what holds from now on."""
-        self._seen, self.users = reading.seen, reading.users
+        self._seen, self.users, self.web_tokens = reading.seen, reading.users, reading.web_tokens
         self.by_token, self.by_certificate = reading.by_token, reading.by_certificate
         known = {role for user in reading.users.values() for role in user.roles}
         self.unknown_roles = tuple(sorted(known - reading.roles.keys()))
@@ -112,7 +120,8 @@ class Gatekeeper:
 
     def _govern(self, now: float, roles: Mapping[str, Role], version: str) -> None:
         members = {name: Member(tuple(user.roles), user.credentials(now)) for name, user in self.users.items()}
-        self.policy = Policy(members, roles, version)
+        issuers = frozenset() if self.web_tokens is None else self.web_tokens.credentials
+        self.policy = Policy(members, roles, version, issuers)
         ends = [one.expires for user in self.users.values() for one in user.tokens.values() if one.expires > now]
         self._ends = min(ends, default=0.0)
 

@@ -15,6 +15,11 @@ __all__ = [
     "TOKEN_DAYS_DEFAULT",
     "TOKENS_PER_USER_MAX",
     "USERS_MAX",
+    "WEB_KEYS_BYTES_MAX",
+    "WEB_KEYS_MAX",
+    "WEB_RSA_BITS_MIN",
+    "WEB_TOKEN_EARLY_SECONDS",
+    "WEB_TOKEN_LENGTH_MAX",
 ]
 
 ACCESS_LOOK_SECONDS = 0.25
@@ -38,6 +43,21 @@ PASSWORD_LENGTH_GOOD = 8
 PASSWORD_LENGTH_MAX = 128
 """Bytes; a HELLO has 256 characters for name and password."""
 
+WEB_TOKEN_LENGTH_MAX = 3000
+"""Characters of a web token: what `credentials` of a HELLO may have. Those of issuers with many roles have 2,000."""
+
+WEB_TOKEN_EARLY_SECONDS = 60.0
+"""How far the clock of an issuer may be ahead of ours."""
+
+WEB_KEYS_BYTES_MAX = 256 * 1024
+"""A file of keys; a key with its chain of certificates has some 4 KiB."""
+
+WEB_KEYS_MAX = 64
+"""Keys of an issuer: the present ones, the former and the next of each kind."""
+
+WEB_RSA_BITS_MIN = 2048
+"""RFC 7518, 3.3."""
+
 ARGON_MEMORY_KIB = 19 * 1024
 """Memory of one argon2id, and the passes over it below: the least that OWASP asks for, some 60 ms of a processor."""
 
@@ -49,7 +69,8 @@ class DoorLimits:
     """What strangers may cost a broker."""
 
     threads: int = 2
-    """That verify passwords, each with 19 MiB: beside the loop and the log a broker has no more processors to spare."""
+    """That verify passwords, each with 19 MiB, and signatures of web tokens: beside the loop and the log a broker has
+    no more processors to spare."""
     waiting: int = 64
     """Clients that wait for them; one more is told to come again. 64 take two seconds of two threads, and a handshake
     has five."""
@@ -60,5 +81,5 @@ class DoorLimits:
     failure_seconds: float = 0.5
     """How long a wrong answer waits: two guesses a second and connection."""
     remembered: int = 10_000
-    """Passwords that were right lately, as keyed digests: a client that comes back is not computed anew. 10,000 clients
-    that come back at once would take five minutes of two threads."""
+    """Passwords and web tokens that were right lately, as keyed digests: a client that comes back is not computed anew.
+    10,000 passwords that come back at once would take five minutes of two threads."""

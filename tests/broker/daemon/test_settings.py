@@ -120,6 +120,10 @@ def test_a_bad_address_names_its_setting(setting: str) -> None:
         ({"connections_max": 1.5}, "--connections-max: 1.5 is no whole number"),
         ({"data": ""}, "--data: the name of the folder is empty"),
         ({"data": 7}, "--data: 7 is no path"),
+        ({"jwt_algorithms": "RS256,none"}, "--jwt-algorithms: 'RS256,none' is no list of algorithms that sign"),
+        ({"jwt_algorithms": ""}, "--jwt-algorithms: '' is no list of algorithms"),
+        ({"jwt_algorithms": "rs256"}, "--jwt-algorithms: 'rs256' is no list"),
+        ({"jwt_roles_claim": ""}, "--jwt-roles-claim: the name is empty"),
         ({"listen": 7400}, "--listen: 7400 is no text: write it between quotes"),
     ],
 )
@@ -274,3 +278,14 @@ def test_a_broker_is_not_opened_by_mistake(flags: dict[str, Any], words: str) ->
 )
 def test_a_broker_is_open_where_it_knows_who_comes(flags: dict[str, Any]) -> None:
     load_settings(flags)
+
+
+def test_web_tokens_are_of_an_issuer_for_us_and_name_roles() -> None:
+    whole = {"jwt_keys": "k", "jwt_issuer": "https://i", "jwt_audience": "a", "users": "u", "roles": "r"}
+    settings = load_settings(whole)
+    assert settings.jwt_keys == Path("k") and not any(name.startswith("HS") for name in settings.jwt_algorithms)
+    assert load_settings({**whole, "jwt_algorithms": "ES256, HS256"}).jwt_algorithms == ("ES256", "HS256")
+    for missing in ("jwt_keys", "jwt_issuer", "jwt_audience"):
+        text = complaint({name: value for name, value in whole.items() if name != missing})
+        assert "give --jwt-keys, --jwt-issuer and --jwt-audience" in text
+    assert "--jwt-keys needs --roles" in complaint({**whole, "users": "", "roles": ""})

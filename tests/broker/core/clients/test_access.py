@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from headgate.broker.core.inputs import Admitted, Governed
+from headgate.broker.core.inputs import Admitted, Governed, WallClock
+from headgate.broker.core.limits import TOKENS_LOOK_SECONDS
 from headgate.broker.core.rights import Member, Policy, read_roles
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import Ended, Error, Gap, Hello, Suback, Welcome
@@ -173,3 +176,120 @@ def test_what_waits_for_a_subscription_goes_with_the_right_to_it() -> None:
     assert {number for number, _ in got + rest} >= {2} and 1 not in {number for number, _ in rest}
     world.feed(Governed(policy("3", few={"subscribe": [{"pattern": "quotes/b", "where": "p = 1"}]})))
     assert [one.subscription for one in world.take(slow) if isinstance(one, Gap)] == [2]
+
+
+# --- web tokens: others name users, and their roles -------------------------------------------------------------------
+
+KEY = "key:1"
+WALL = 1_800_000_000.0
+
+
+def issued(**roles: Any) -> Policy:
+    return Policy(USERS, read_roles({"roles": {**ROLES, **roles}}), "1", frozenset({KEY}))
+
+
+def web_world() -> LogWorld:
+    world = LogWorld(prompt=True)
+    world.feed(WallClock(WALL - world.now))
+    world.feed(Governed(issued()))
+    return world
+
+
+def come(world: LogWorld, user: str, roles: tuple[str, ...], ends: float = 60.0, **hello: Any) -> tuple[int, Any]:
+    """With a token that is good for so many seconds."""
+    offset = world.node.clock.offset
+    world.feed(Admitted(world._links + 1, user, KEY, roles, world.now + offset + ends))
+    link, answers = world.dial(Hello(name=user, **hello))
+    return link, answers[0]
+
+
+def test_a_web_token_says_which_roles_its_user_has() -> None:
+    world = web_world()
+    link, said = come(world, "zoe", ("few", "gone", "few"))
+    assert isinstance(said, Welcome)
+    answers = [world.say(link, make_subscribe(number))[-1] for number in (1, 2, 3)]
+    assert [type(one) for one in answers] == [Suback, Suback, Error]
+    assert world.ask(link, "status").code == ErrorCode.FORBIDDEN
+    # Whom the file knows as an operator has the roles of its token all the same, and nothing else.
+    named, _ = come(world, "op", ("feed",))
+    assert world.ask(named, "status").code == ErrorCode.FORBIDDEN
+    none, said = come(world, "yan", ())
+    assert isinstance(said, Welcome)
+    assert world.say(none, make_subscribe(1))[-1].code == ErrorCode.FORBIDDEN  # type: ignore[union-attr]
+    # Roles of the file may change under it, and so may the keys.
+    world.feed(Governed(issued(few={"publish": [{"pattern": "quotes"}]})))
+    assert {one.subscription for one in world.take(link) if isinstance(one, Ended)} == {1, 2}
+    world.feed(Governed(policy("2")))
+    gone = [one for one in world.take(link) if isinstance(one, Error)]
+    assert [one.code for one in gone] == [ErrorCode.UNAUTHORISED] and "no longer good" in gone[0].text
+    assert isinstance(come(world, "zoe", ("few",))[1], Error), "another key is none of ours"
+
+
+def test_a_session_goes_on_with_the_next_token_and_ends_with_the_last() -> None:
+    world = web_world()
+    link, said = come(world, "zoe", ("few",), ends=10)
+    world.wake_at(world.now + 9.9)
+    assert world.node.subscribers.by_link[link].user == "zoe" and not world.take(link)
+    world.drop(link)
+    link, resumed = come(world, "zoe", ("few",), ends=10, session=said.session)
+    assert resumed.resumed
+    world.wake_at(world.now + 9.9)
+    assert link in world.node.subscribers.by_link
+    began = world.now
+    world.wake_at(began + 0.1 + TOKENS_LOOK_SECONDS)
+    (error,) = [one for one in world.take(link) if isinstance(one, Error)]
+    assert error.code == ErrorCode.UNAUTHORISED and "the token of zoe has expired" in error.text
+    assert link in world.closed and not world.node.subscribers.by_key
+    world.wake_at(world.now + 60)
+    assert world.node.clients._first_end == float("inf")
+
+
+def test_a_durable_subscription_is_of_a_user_of_the_file() -> None:
+    world = web_world()
+    stranger, _ = come(world, "zoe", ("trader",))
+    (error,) = world.say(stranger, make_subscribe(1, "quotes/NYSE", "", durable="t-1"))
+    assert isinstance(error, Error) and error.code == ErrorCode.FORBIDDEN and "file of users" in error.text
+    known, _ = come(world, "trader", ("trader",))
+    assert not [
+        one for one in world.say(known, make_subscribe(1, "quotes/NYSE", "", durable="t-1")) if isinstance(one, Error)
+    ]
+
+
+@pytest.mark.slow
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("come"), st.floats(-1, 20)),
+            st.tuples(st.just("wait"), st.floats(0, 5)),
+            st.tuples(st.just("clock"), st.floats(-15, 15)),
+            st.tuples(st.just("drop"), st.integers(0, 9)),
+        ),
+        max_size=25,
+    )
+)
+def test_tokens_end_by_the_clock_on_the_wall_within_a_second_and_never_before(steps: list[tuple[str, Any]]) -> None:
+    world = LogWorld(prompt=True, grace_seconds=1000.0)
+    world.feed(WallClock(WALL - world.now))
+    world.feed(Governed(issued()))
+    ends: dict[bytes, float] = {}
+    over: dict[bytes, float] = {}  # since when on the steady clock each has been over, as the dumb twin sees it
+    for kind, value in [*steps, ("wait", 1.0)]:
+        began, alive = world.now, set(world.node.subscribers.by_key)
+        if kind == "come":
+            link, _ = come(world, "zoe", ("feed",), value)
+            ends[world.key(link)] = world.node.subscribers.by_link[link].ends
+        elif kind == "wait":
+            world.wake_at(world.now + value)
+        elif kind == "clock":
+            world.feed(WallClock(world.node.clock.offset + value))
+        elif world.node.subscribers.by_link:
+            links = sorted(world.node.subscribers.by_link)
+            world.drop(links[value % len(links)])
+        wall = world.now + world.node.clock.offset
+        for key, end in ends.items():
+            if end > wall:
+                over.pop(key, None)
+                assert key in world.node.subscribers.by_key or key not in alive, "it ended before its time"
+            else:
+                since = over.setdefault(key, max(began, world.now - (wall - end)))
+                assert key not in world.node.subscribers.by_key or world.now - since < 1.0, "it is here for too long"
