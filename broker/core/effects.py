@@ -29,6 +29,7 @@ __all__ = [
     "KeepWatermarks",
     "LogEffect",
     "LogWrite",
+    "Mute",
     "Note",
     "ReadRows",
     "Send",
@@ -51,6 +52,14 @@ class Close:
     """Give the link up; what was sent on it may go out first, for a moment."""
 
     link: int
+
+
+@dataclass(slots=True)
+class Mute:
+    """Read nothing from that link until it is said otherwise (`on` is False); what it sends waits in the socket."""
+
+    link: int
+    on: bool
 
 
 @dataclass(slots=True)
@@ -221,4 +230,4 @@ LogWrite = Append | KeepProducer | KeepDurable | CutLog
 LogEffect = LogWrite | WriteOn | ReadRows | TrimLog | KeepWatermarks | FindTime | FindSize | FindIds
 """What a host hands on to its store; those of one kind that change it are carried out in order."""
 
-Effect = Send | Close | Dial | Store | Note | Halt | LogEffect
+Effect = Send | Close | Mute | Dial | Store | Note | Halt | LogEffect

@@ -55,6 +55,8 @@ __all__ = [
     "TOKENS_LOOK_SECONDS",
     "ROLES_MAX",
     "ROLE_GRANTS_MAX",
+    "PACES_TIDIED_MIN",
+    "PACE_BURST_SECONDS",
     "OUTBOX_BYTES_DEFAULT",
     "OUTBOX_BYTES_TOTAL_DEFAULT",
     "POSITIONS_MAX",
@@ -337,6 +339,12 @@ RIGHTS_TOPICS_MAX = 4096
 
 RIGHTS_REMEMBERED_MAX = 1024
 """Combinations of roles whose rights are kept made; an issuer of web tokens may think of any."""
+
+PACE_BURST_SECONDS = 1.0
+"""How much a user may publish at once, in seconds of its limit: a second is the measure that roles are written in."""
+
+PACES_TIDIED_MIN = 1024
+"""Users with limits whose paces are kept before those that owe nothing are forgotten, some 400 bytes each."""
 
 TOKENS_LOOK_SECONDS = 0.5
 """How often it is looked whether a web token has ended, by the clock on the wall, which may be set: within a second."""

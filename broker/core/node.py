@@ -25,12 +25,14 @@ from .clients import (
     AUDIT_ACKS,
     AUDIT_LINES,
     INQUIRIES,
+    PACES,
     TOKENS,
     AuditLog,
     Clients,
     Inquire,
     Inquiries,
     Named,
+    Paces,
     Publishers,
     Surveys,
     answer_of,
@@ -162,6 +164,7 @@ class Node:
         self.durables = Durables(
             config, self.effects, self.log, self.cluster, self.producers, self.streams, self.clock, self.timers
         )
+        self.paces = Paces(self.effects, self.timers)
         self.publishers = Publishers(
             config.origin,
             self.effects,
@@ -173,6 +176,7 @@ class Node:
             self.cluster,
             self.clock,
             config.limits,
+            self.paces,
         )
         self.clients = Clients(
             config,
@@ -188,6 +192,7 @@ class Node:
             self.durables,
             self.timers,
             self.clock,
+            self.paces,
         )
         self.clients.table[Ask] = self._asked
         self.inquiries = Inquiries(self.cluster, self.timers)
@@ -243,6 +248,7 @@ class Node:
             AUDIT_ACKS: self.audit.ask_back,
             INQUIRIES: self.inquiries.give_up_late,
             TOKENS: self.clients.end_expired_tokens,
+            PACES: self.paces.go_on,
             LEAVE: self._leave,
             **self.durables.woken,
         }
@@ -322,6 +328,7 @@ class Node:
         self.leader.validate()
         self.audit.validate()
         self.inquiries.validate()
+        self.paces.validate()
         self.durables.validate()
 
     def _governed(self, happened: Governed, now: float) -> None:
@@ -506,6 +513,7 @@ class Node:
             self._after_peers(now)
             return
         self.clients.access.gone(happened.link)
+        self.paces.gone(happened.link)
         session = self.subscribers.by_link.get(happened.link)
         if session is not None:
             self.effects.append(Note("connection ended", {"client": session.name, "reason": happened.reason}, True))

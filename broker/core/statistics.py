@@ -28,6 +28,7 @@ class NodeStatistics:
     events_received: int
     events_duplicate: int
     events_refused: int
+    publishers_slowed: int
     events_delivered: int
     delta_subscriptions: int
     delta_delivered: int
@@ -123,6 +124,7 @@ def statistics_of(node: Node, now: float) -> NodeStatistics:
         events_received=node.publishers.events,
         events_duplicate=node.publishers.duplicates,
         events_refused=node.publishers.refused,
+        publishers_slowed=node.paces.mutes,
         events_delivered=subscribers.deliveries,
         **_of_delta(node),
         outbox_events=sum(session.outbox_events for session in subscribers.by_key.values()),

@@ -20,7 +20,7 @@ from typing import Any, get_args
 import structlog
 
 from headgate.broker.core import Node
-from headgate.broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
+from headgate.broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Mute, Note, Send, Store
 from headgate.broker.core.inputs import Input, LinkPaused, LinkResumed, Received, RecordsRoom, Wake, WallClock
 from headgate.protocol.aio import Connection
 from headgate.protocol.errors import ErrorCode
@@ -76,6 +76,7 @@ class Driver:
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Send: self._send,
             Close: self._close,
+            Mute: self._mute,
             Dial: lambda effect: self.dial(effect.address),
             Halt: lambda effect: self.halt(effect.reason),
             Store: self._store,
@@ -207,7 +208,7 @@ class Driver:
         """The link that missed something must not go on as if it had not."""
         self.faults += 1
         self._log.exception("fault while carrying out an effect", effect=type(effect).__name__)
-        connection = self.links.get(effect.link) if isinstance(effect, Send | Close) else None
+        connection = self.links.get(effect.link) if isinstance(effect, Send | Close | Mute) else None
         if connection is not None:
             connection.abort("a fault in the broker")
 
@@ -225,6 +226,11 @@ class Driver:
         connection = self.links.get(effect.link)
         if connection is not None:
             connection.close()
+
+    def _mute(self, effect: Mute) -> None:
+        connection = self.links.get(effect.link)
+        if connection is not None:
+            connection.mute(effect.on)
 
     def _store(self, effect: Store) -> None:
         try:

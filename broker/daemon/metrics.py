@@ -26,6 +26,10 @@ _COUNTERS = {
     "headgate_events_received_total": ("events_received", "Events accepted from publishers."),
     "headgate_events_duplicate_total": ("events_duplicate", "Events of batches that were sent again and recognised."),
     "headgate_events_refused_total": ("events_refused", "Events of batches that were refused."),
+    "headgate_publishers_slowed_total": (
+        "publishers_slowed",
+        "Times that a connection was not read for a while, its user publishing more than its roles allow.",
+    ),
     "headgate_events_delivered_total": ("events_delivered", "Events sent to subscribers' connections."),
     "headgate_delta_delivered_events_total": ("delta_delivered", "Events delivered to subscriptions with DELTA."),
     "headgate_delta_suppressed_events_total": ("delta_suppressed", "Events that had not moved enough for one."),

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from ..errors import ErrorCode, HeadgateError
-from ..messages import Goodbye, Message
+from ..messages import Goodbye, Message, Ping
 from ..wire import WORDLESS, Session, State
 from .limits import CLOSE_SECONDS_MAX, JOIN_BYTES_MAX, READ_BYTES, WRITE_BUFFER_HIGH, WRITE_BUFFER_LOW
 
@@ -77,6 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writing = False
         self._opening = True
         self._reading = True
+        self._muted = False
 
     @property
     def closed(self) -> bool:
@@ -149,9 +150,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_reading(self) -> None:
         """Read again."""
-        if not self._reading and self._transport is not None and not self._transport.is_closing():
+        if not (self._reading or self._muted) and self._transport is not None and not self._transport.is_closing():
             self._reading = True
             self._transport.resume_reading()
+
+    def mute(self, on: bool) -> None:
+        """Read nothing until it is said otherwise; the other side hears meanwhile that we live."""
+        self._muted = on
+        if on:
+            self.pause_reading()
+        elif not self.write_paused:
+            self.resume_reading()
 
     # --- What the loop says ------------------------------------------------------------------------------------------
 
@@ -237,6 +246,9 @@ class Connection(asyncio.BufferedProtocol):
             if self.write_paused and now - self._paused_at >= 2 * self.session.heartbeat_seconds:
                 self.abort(f"took nothing of what it was sent for {2 * self.session.heartbeat_seconds:g} seconds")
                 return
+            if self._muted and not self.write_paused:
+                self.session.send(Ping(int(now)))
+                self.flush()
             self._timer = self._loop.call_later(self.session.heartbeat_seconds, self._wake)
             return
         self.session.wake(now)
@@ -250,6 +262,7 @@ class Connection(asyncio.BufferedProtocol):
             self._timer.cancel()
         if transport.is_closing():
             return
+        self.mute(False)
         self.resume_reading()
         try:
             if transport.can_write_eof():

@@ -279,6 +279,36 @@ async def test_what_changes_holds_while_connected(tmp_path: Path) -> None:
         await publish(5)
 
 
+async def test_who_publishes_faster_than_its_role_allows_is_slowed_and_nobody_else(tmp_path: Path) -> None:
+    made = Realm(tmp_path)
+    made.roles.write_text(ROLES.replace("[roles.trader]", "[roles.trader]\nevents_per_second = 100"))
+    async with child_broker(tmp_path, users=made.users, roles=made.roles) as child:
+        made.address = child.address
+        async with (
+            await headgate.connect(made.address, token=made.tokens["ann"], heartbeat_seconds=0.25) as ann,
+            await made.connect("feed") as feed,
+            await made.connect("bob") as bob,
+        ):
+            orders = await bob.subscribe("orders")
+            began = time.monotonic()
+            slowed = asyncio.create_task(_publish_batches(ann, 4))
+            for n in range(500):
+                await feed.publish("orders/us", {"n": n})
+            await slowed
+            # The first batch is what a second allows, the second one is a debt, and each after it waits a second.
+            assert time.monotonic() - began > 1.5
+            got = [await anext(orders) for _ in range(500 + 4 * 100)]
+            theirs = [event.attributes["n"] for event in got if event.topic == "orders/us"]
+            mine = [event.attributes["n"] for event in got if event.topic == "orders/eu"]
+            assert (theirs, mine) == (list(range(500)), list(range(400)))
+            assert (ann.reconnects, feed.reconnects, bob.reconnects, orders.lost) == (0, 0, 0, 0)
+
+
+async def _publish_batches(client: headgate.Client, count: int) -> None:
+    for first in range(0, 100 * count, 100):
+        await client.publish_batch("orders/eu", {"n": list(range(first, first + 100))}, [b""] * 100)
+
+
 async def test_the_admin_port_wants_a_name_but_for_health(tmp_path: Path) -> None:
     async with realm(tmp_path) as (made, child):
         admin = child.lines("listening")[-1]["admin"]

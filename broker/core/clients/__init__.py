@@ -3,6 +3,7 @@
     Clients      what a client says, one method a message: HELLO, SUBSCRIBE, CREDIT, ASK, ...
     Publishers   PUBLISH: checks a batch, numbers its events, appends to the log; one PUBACK answers all batches of
                  one turn, up to `answered_by`
+    Paces        slows who publishes more than its roles allow (a `Bucket` of tokens each, the timer PACES)
     Inquiries    questions that one broker asks another for a client (`Inquire`), to see the whole cluster
     Surveys      which logs of a stream there are in the whole cluster, for a client that wants to read them
     AuditLog     writes down, for audited streams, what each session subscribed to and was sent, and when
@@ -24,7 +25,7 @@ told its version (`Named`). At TOKENS it is looked whether a web token, which sa
 
 A client amends a subscription by ASK `amend` (`amending`; at AMENDING former versions are withdrawn).
 
-Order of reading: `clients`, `publishers`, `questions`, `inquiries`, `explain` (two verbs:
+Order of reading: `clients`, `publishers`, `paces`, `questions`, `inquiries`, `explain` (two verbs:
 what the ring looks like, and why a subscription gets an event), `survey`, `schema_changes`, `pages`, `audit`,
 `amending`, `access`, `messages`.
 """
@@ -36,6 +37,7 @@ from .audit import AUDIT_ACKS, AUDIT_LINES, AuditLog
 from .clients import TOKENS, Clients
 from .inquiries import INQUIRIES, Inquiries
 from .messages import Inquire, Named
+from .paces import PACES, Bucket, Paces
 from .publishers import Publishers, answered_by
 from .questions import answer_of, ask
 from .survey import Surveys
@@ -46,11 +48,14 @@ __all__ = [
     "AUDIT_LINES",
     "Access",
     "AuditLog",
+    "Bucket",
     "Clients",
     "INQUIRIES",
     "Inquire",
     "Inquiries",
     "Named",
+    "PACES",
+    "Paces",
     "Publishers",
     "Surveys",
     "TOKENS",

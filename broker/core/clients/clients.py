@@ -67,6 +67,7 @@ from .access import Access, check_dead_letter
 from .amending import Amend, Amending
 from .audit import AuditLog
 from .checks import checks_of
+from .paces import Paces
 from .publishers import Publishers
 
 __all__ = ["TOKENS", "Clients"]
@@ -98,7 +99,9 @@ class Clients:
         durables: Durables,
         timers: Timers,
         clock: Clock,
+        paces: Paces,
     ) -> None:
+        self._paces = paces
         self._config = config
         self._limits = config.limits
         self._random = random
@@ -199,6 +202,8 @@ class Clients:
             subscribers.release_all(session)
             subscribers.pump(session)
             self._publishers.tell_interest(session, session.publishes)
+        if rights is not None and rights.is_paced:
+            self._paces.look(session, now)
         return session
 
     def _is_full(self, user: str, rights: Rights | None) -> bool:
@@ -211,6 +216,7 @@ class Clients:
     def govern(self, policy: Policy, now: float) -> None:
         """This policy holds from now on: what it does not allow any more ends, with a reason."""
         self.access.policy = policy
+        self._paces.begin_anew()
         for session in list(self._subscribers.by_key.values()):
             if not policy.holds(session.user, session.credential):
                 is_gone = session.roles is None and session.user not in policy.users

@@ -33,6 +33,7 @@ from ..log import Committed, HeldLog, Log, Producers
 from ..log_state import ProducerState
 from ..rights import Rights
 from ..safeguards import Safeguard
+from .paces import Paces
 
 __all__ = ["Publishers", "answered_by"]
 
@@ -62,7 +63,9 @@ class Publishers:
         cluster: Cluster,
         clock: Clock,
         limits: Limits,
+        paces: Paces,
     ) -> None:
+        self._paces = paces
         self._limits = limits
         self._safeguards = cluster.safeguards
         self._derives = Safeguard.DERIVE in cluster.safeguards
@@ -87,6 +90,8 @@ class Publishers:
     def publish(self, session: ClientSession, message: Publish, now: float) -> None:
         """A client says PUBLISH. Raises ProtocolViolation when its numbers have a hole."""
         batch, sequence = message.batch, message.sequence
+        if session.rights is not None and session.rights.is_paced:
+            self._paces.published(session, batch.count, len(batch.records), now)
         if not self._derives:
             batch.complete = True
         if message.mode != Mode.FIRE:

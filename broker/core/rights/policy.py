@@ -34,6 +34,8 @@ class Rights:
         self._outgoing = Gate(publish, tuple(grant for role in roles for grant in role.no_publish))
         self._incoming = Gate(self._subscribe, self._no_subscribe)
         self._names = tuple(_glob(name) for role in roles for name in role.durable)
+        self.pace = self.limit("events_per_second"), self.limit("bytes_per_second")
+        self.is_paced = any(self.pace)
         self._no_names = tuple(_glob(name) for role in roles for name in role.no_durable)
 
     def is_as(self, other: Rights | None) -> bool:

@@ -29,7 +29,7 @@ __all__ = ["Grant", "RightsError", "Role", "read_roles"]
 
 _GRANTS = ("publish", "subscribe")
 _SWITCHES = ("admin", "audit")
-_LIMITS = ("connections", "subscriptions")
+_LIMITS = ("connections", "subscriptions", "events_per_second", "bytes_per_second")
 
 
 class RightsError(ValueError):
@@ -59,6 +59,8 @@ class Role:
     audit: bool = False
     connections: int = 0
     subscriptions: int = 0
+    events_per_second: int = 0
+    bytes_per_second: int = 0
 
 
 def read_roles(table: Any) -> dict[str, Role]:
@@ -96,8 +98,7 @@ def _read_role(name: str, said: Any) -> Role:
         no_durable=_names(denied, f"{where}, deny"),
         admin=said.get("admin", False),
         audit=said.get("audit", False),
-        connections=said.get("connections", 0),
-        subscriptions=said.get("subscriptions", 0),
+        **{key: said.get(key, 0) for key in _LIMITS},
     )
     parts = (role.publish, role.subscribe, role.durable, role.no_publish, role.no_subscribe, role.no_durable)
     if sum(map(len, parts)) > ROLE_GRANTS_MAX:

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Protocol, get_args
 
 from headgate.broker.core import Node, NodeConfig
-from headgate.broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Note, Send, Store
+from headgate.broker.core.effects import Close, Dial, Effect, Halt, LogEffect, Mute, Note, Send, Store
 from headgate.broker.core.inputs import Input, Wake
 
 __all__ = ["BrokerEnd", "Host", "Violation", "WALL_CLOCK_OFFSET_SECONDS", "Watcher", "World"]
@@ -127,6 +127,7 @@ class Host:
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Send: self._send,
             Close: self._close,
+            Mute: self._mute,
             Store: self._store,
             Dial: lambda effect: self.dial(effect.address),
             Halt: lambda effect: self.halt(effect.reason),
@@ -203,6 +204,11 @@ class Host:
         link = self.links.get(effect.link)
         if link is not None:
             link.broker_close()
+
+    def _mute(self, effect: Mute) -> None:
+        link = self.links.get(effect.link)
+        if link is not None:
+            link.host_stands_still(effect.on)
 
     def _store(self, effect: Store) -> None:
         if effect.value is None:

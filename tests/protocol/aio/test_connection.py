@@ -15,6 +15,7 @@ from headgate.protocol.errors import ConnectionLost, ErrorCode, HeadgateError, L
 from headgate.protocol.limits import HANDSHAKE_SECONDS_MAX
 from headgate.protocol.messages import VERSION, Ask, Goodbye, Hello, Message, Publish, Welcome
 from headgate.protocol.wire import Role, Session
+from tests.support.waiting import wait_until
 
 
 class Recorder:
@@ -216,6 +217,24 @@ async def test_a_slow_reader_pauses_its_writer_and_resumes_it() -> None:
         pipe.broker.resume_reading()
         await pipe.heard_by_client.until("resumed")
         assert not pipe.client.write_paused
+
+
+async def test_who_is_muted_hears_that_we_live_and_is_read_when_that_is_over() -> None:
+    async with Pipe(heartbeat_seconds=0.05) as pipe:
+        pipe.broker.mute(True)
+        pipe.broker.resume_reading()  # what else may have stopped is no reason to read
+        pipe.client.send(Ask(1, "status", {}))
+        pipe.client.flush()
+        before, ping = pipe.client.bytes_in, 11
+        await wait_until(lambda: pipe.client.closed or pipe.client.bytes_in >= before + 4 * ping)
+        assert not pipe.client.closed and not pipe.broker.closed, "four heartbeats, of which two would be silence"
+        assert not [one for one in pipe.heard_by_broker.told if isinstance(one, Ask)]
+        pipe.broker.mute(False)
+        await pipe.heard_by_broker.until(Ask)
+        pipe.broker.mute(True)
+        pipe.broker.close()
+        await pipe.heard_by_client.until("closed")
+        await pipe.heard_by_broker.until("closed")
 
 
 async def test_goodbye_arrives_after_everything_and_both_ends_close() -> None:
