@@ -86,7 +86,7 @@ def test_a_few_seeds_of_everything_keep_every_promise_when_streams_are_counted(n
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize(("nodes", "seeds"), [(3, 2), (5, 3), (8, 1)])
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, 1), (5, 2), (8, 1)])
 def test_many_seeds_of_everything_keep_every_promise_when_streams_are_counted(nodes: int, seeds: int) -> None:
     options = ClusterOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS, placement="counting")
     assert campaign(options, range(4000, 4000 + seeds), jobs=CORES).failures == []
@@ -94,7 +94,7 @@ def test_many_seeds_of_everything_keep_every_promise_when_streams_are_counted(no
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize(("nodes", "seeds"), [(3, 6), (4, 6), (5, 6), (6, 3), (9, 2)])
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, 3), (4, 3), (5, 3), (6, 2), (9, 1)])
 def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> None:
     options = ClusterOptions(0, nodes, 25.0, faults=CLUSTER_FAULTS)
     assert campaign(options, range(2000, 2000 + seeds), jobs=CORES).failures == []
@@ -105,7 +105,7 @@ def test_many_seeds_of_everything_keep_every_promise(nodes: int, seeds: int) -> 
 @pytest.mark.parametrize("kind", CLUSTER_FAULTS)
 def test_each_fault_alone_keeps_every_promise(kind: str) -> None:
     options = ClusterOptions(0, 5, 30.0, faults=(kind,))
-    summary = campaign(options, range(3000, 3003), jobs=CORES)
+    summary = campaign(options, range(3000, 3002), jobs=CORES)
     assert summary.failures == []
     assert kind == "slow" or summary.counts[kind] > 0
 

@@ -17,7 +17,7 @@ def test_a_few_seeds_keep_every_promise() -> None:
 @pytest.mark.parametrize("arguments", ["", "--fast", "--faults cuts", "--faults none", "--faults slow,pauses"])
 def test_many_seeds_keep_every_promise(arguments: str) -> None:
     lines: list[str] = []
-    assert main(["--campaign", "35", "--first-seed", "10000", *arguments.split()], lines.append) == 0, "".join(lines)
+    assert main(["--campaign", "15", "--first-seed", "10000", *arguments.split()], lines.append) == 0, "".join(lines)
 
 
 @pytest.mark.slow
@@ -30,5 +30,5 @@ def test_every_kind_of_trouble_comes_up() -> None:
 @pytest.mark.slow
 def test_long_lives_with_many_clients_keep_every_promise() -> None:
     lines: list[str] = []
-    command = ["--campaign", "4", "--first-seed", "20000", "--steps", "20000", "--clients", "16"]
+    command = ["--campaign", "2", "--first-seed", "20000", "--steps", "20000", "--clients", "16"]
     assert main(command, lines.append) == 0, "".join(lines)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ import pytest
 
 from headgate.broker.core.effects import Append
 from headgate.broker.daemon.log import SqliteLogStore
-from headgate.ops.jobs import missing_parts
+from headgate.ops.cli import main
 from headgate.protocol.blocking import connect_blocking
 from headgate.protocol.data import LogKind, LogName, Row, decode_column, decode_row, encode_column, encode_row
+from tests.support.local_spark import local_spark
 from tests.support.served_broker import ServedBroker, served_broker
 from tests.system.processes import COMMAND, environment
 
@@ -26,23 +29,25 @@ WISHES = ("price > 4", "price BETWEEN 2 AND 5 OR symbol = 'S7'", "symbol LIKE 'S
 EVENTS = 100
 
 
+@pytest.fixture(scope="module", autouse=True)
+def spark() -> Iterator[Any]:
+    with local_spark() as session:
+        yield session
+
+
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[ServedBroker]:
-    if missing := missing_parts():
-        pytest.skip(f"needs {missing}")
     with served_broker(tmp_path, "--name", "ann") as served:
         yield served
 
 
 def audit(broker: ServedBroker) -> tuple[int, dict[str, Any]]:
-    """The exit code, and what was said of the stream."""
+    """The exit code, and what was said of the stream. Audits that are run in one process share one Java machine."""
     words = ("audit", "--server", broker.address, "--settle", "2", "--boundary", "0", "--late", "2", "--json")
-    done = subprocess.run(
-        [*COMMAND, *words], env=environment(PYTHONWARNINGS="default"), capture_output=True, text=True, timeout=300
-    )
-    assert done.stdout, done.stderr
-    (stream,) = json.loads(done.stdout.splitlines()[-1])["streams"]
-    return done.returncode, stream
+    with redirect_stdout(io.StringIO()) as told:
+        code = main(words)
+    (stream,) = json.loads(told.getvalue().splitlines()[-1])["streams"]
+    return code, stream
 
 
 def said(broker: ServedBroker, *words: str) -> subprocess.CompletedProcess[str]:
