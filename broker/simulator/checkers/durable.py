@@ -9,7 +9,7 @@
 
 An operator may go on from another place or remove a subscription (`Move`): what was before counts anew from then on, or
 no more. What retention took is excused as far as brokers said that it was lost, or when a disk had let go of it before
-the subscription began.
+the subscription began, or was moved back to the start of the logs.
 
 They compare at the end of a run, by delivery numbers, because messages of several clients overtake each other; the
 states on disks are looked at as the run goes on.
@@ -68,6 +68,11 @@ class DurableChecker(LogChecker):
 def _skipped(one: DurableName) -> float:
     """Events that were published before are nobody's: it went on from now, or began anew, since then."""
     return max((move.done_at for move in one.moves if move.to != "start"), default=0.0)
+
+
+def _began(one: DurableName) -> float:
+    """What disks had let go of before is nobody's: it was registered, or gone on with from the start of the logs, then."""
+    return max(one.registered, *(move.done_at for move in one.moves if move.to == "start"), 0.0)
 
 
 def _moved(one: DurableName, since: float, until: float, *kinds: str) -> bool:
@@ -129,7 +134,7 @@ class NothingOwed(DurableChecker):
             if one.gaps and not self.lost.get(one.name):
                 self.fail(f"{one.name} was told of a gap, and retention took nothing: {one.gaps[0]}")
             taken: list[str] = []
-            skipped = _skipped(one)
+            skipped, began = _skipped(one), _began(one)
             for event in self.history.acknowledged:
                 since = self.history.published[event]
                 if since < skipped or (one.start == "now" and since < one.registered):
@@ -140,7 +145,7 @@ class NothingOwed(DurableChecker):
                 if event in done:
                     continue
                 if not self.disks.holders.get(event):
-                    if self.disks.let_go_at[event] > one.registered:  # else it began behind it
+                    if self.disks.let_go_at[event] > began:
                         taken.append(event)
                     continue
                 got = [
