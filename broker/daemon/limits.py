@@ -25,6 +25,8 @@ __all__ = [
     "CERTIFICATES_LOOK_SECONDS",
     "CLOSE_SECONDS",
     "FEW_EFFECTS_MAX",
+    "HANDSHAKE_REASONS_MAX",
+    "HANDSHAKE_TOLD_SECONDS",
     "LOG_CLOSE_SECONDS",
     "LOG_EVENTS_MAX",
     "LOG_LINES_PER_SECOND_MAX",
@@ -113,6 +115,12 @@ MAPPED_BYTES_MIN = 4 * 1024 * 1024
 
 ADMIN_LINE_LENGTH_MAX = 4096
 """One line of a request to the admin port: `GET /metrics HTTP/1.1` fits many times, and a web token as bearer once."""
+
+HANDSHAKE_TOLD_SECONDS = 1.0
+"""How often the log says that TLS handshakes fail for one reason; the metric counts each."""
+
+HANDSHAKE_REASONS_MAX = 256
+"""Reasons of failed handshakes that are told apart; OpenSSL has fewer that a stranger can bring about."""
 
 ADMIN_KEEPALIVE_SECONDS = 75.0
 """How long a scraper's connection may idle: longer than the usual minute between two scrapes."""

@@ -31,6 +31,8 @@ from .limits import (
     CERTIFICATES_LOOK_SECONDS,
     DEFAULT_LIMITS,
     GC_THRESHOLDS,
+    HANDSHAKE_REASONS_MAX,
+    HANDSHAKE_TOLD_SECONDS,
     LOG_CLOSE_SECONDS,
     READY_LOOK_SECONDS,
     START_PATIENCE_SECONDS,
@@ -107,6 +109,9 @@ class Daemon:
         self._collector = BrokerCollector(self.driver, self.server, limits)
         self.certificates = certificates
         self._collector.certificates = certificates
+        self._handshakes_told: dict[tuple[str, str], float] = {}
+        for port, one in certificates.items():
+            one.when_failed = partial(self._handshake_failed, port)
         self._settled = False
         self._ready_look: asyncio.TimerHandle | None = None
         self.health = Health(
@@ -270,6 +275,15 @@ class Daemon:
                 else:
                     self._log.info("certificate read again", port=port, file=str(certificates.cert))
                     self._tell_certificates()
+
+    def _handshake_failed(self, port: str, reason: str) -> None:
+        """Say why, now and then: strangers may come by the thousand, and there are few reasons."""
+        now, told = self.driver.clock(), self._handshakes_told
+        if now - told.get((port, reason), float("-inf")) >= HANDSHAKE_TOLD_SECONDS:
+            if len(told) >= HANDSHAKE_REASONS_MAX:
+                told.clear()
+            told[port, reason] = now
+            self._log.warning("TLS handshake failed", port=port, reason=reason)
 
     def _tell_certificates(self) -> None:
         ends = {port: one.expires for port, one in self.certificates.items() if port != "admin"}

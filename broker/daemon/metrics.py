@@ -168,6 +168,7 @@ METRICS = (
     "headgate_protocol_violations_total",
     "headgate_faults_total",
     "headgate_not_let_in_total",
+    "headgate_tls_handshakes_failed_total",
     "headgate_events_dropped_total",
     "headgate_stream_events_received_total",
     "headgate_stream_events_delivered_total",
@@ -213,6 +214,10 @@ class BrokerCollector(Collector):
                 continue
             expiry.add_metric([port], certificates.expires)
         yield expiry
+        handshakes = "TLS handshakes that failed, by port: certificates that are not good, or another protocol."
+        failed = dict.fromkeys(("admin", "clients", "peers"), 0)
+        failed |= {port: one.failures for port, one in self.certificates.items()}
+        yield _by_label("headgate_tls_handshakes_failed_total", handshakes, "port", failed)
         refusals = "Clients and scrapers that were not let in, by reason."
         failures = {kind: 0 if self.door is None else self.door.failures[kind] for kind in KINDS}
         yield _by_label("headgate_not_let_in_total", refusals, "reason", failures)

@@ -3,11 +3,15 @@
 A listener has one SSLContext for as long as it listens. A new certificate is put into that context, so handshakes from
 then on show it and no connection is cut; an authority that is new is trusted beside the former ones, and one that is
 gone is forgotten at the next start.
+
+Why a handshake failed is known to the side that found out, and to nobody else: loops end such a connection without the
+alert and without a word to us. So the object that shakes hands (`SSLContext.sslobject_class`) says so itself.
 """
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +30,12 @@ class Certificates:
     def __init__(self, cert: Path, key: Path, ca: Path | None, asked: str, version: str, dials: bool = False) -> None:
         self.cert = cert
         self._key, self._ca = key, ca
+        self.failures = 0
+        self.when_failed: Callable[[str], None] = lambda reason: None
+        """Set by whoever wants to know why a handshake failed."""
         self.contexts = [ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)]
         self.contexts[0].verify_mode = _ASKED[asked]
+        self.contexts[0].sslobject_class = _observed(self._failed)
         if dials:
             # Brokers are called by their names, wherever they are reached: the Node compares the names.
             self.contexts.append(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
@@ -63,12 +71,35 @@ class Certificates:
                 load_authority(context, str(self._ca))
         self.expires = expires
 
+    def _failed(self, reason: str) -> None:
+        self.failures += 1
+        self.when_failed(reason)
+
     def changed(self) -> bool:
         """Whether the files are others than when they were last read."""
         return self._look() != self._seen
 
     def _look(self) -> tuple[Any, ...]:
         return tuple(_stamp(one) for one in (self.cert, self._key, self._ca) if one is not None)
+
+
+def _observed(failed: Callable[[str], None]) -> type[ssl.SSLObject]:
+    """What shakes hands, and tells when and why that fails."""
+
+    class Observed(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLCertVerificationError as error:
+                failed(error.verify_message)
+                raise
+            except ssl.SSLError as error:
+                failed((error.reason or "no reason given").replace("_", " ").lower())
+                raise
+
+    return Observed
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:

@@ -167,6 +167,8 @@ class Dialling:
         reason = reason_of(error)
         if attempt.tls is None and reason == WORDLESS:
             reason += f" (if it speaks TLS, write {SCHEME}{attempt.address})"
+        elif attempt.tls is not None and reason == WORDLESS:
+            reason += " (if it asks for certificates: give one that its --tls-ca signed and that is valid today)"
         self._reasons[attempt.address] = reason
         return reason
 

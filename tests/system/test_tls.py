@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import json
 import signal
 import socket
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 import headgate
 from headgate.ops.cli import main
@@ -133,6 +137,108 @@ async def test_clients_show_certificates_where_they_must(asked: str, made: Path,
         others = {"tls_cert": tmp_path / "other" / "client.pem", "tls_key": tmp_path / "other" / "client.key"}
         with pytest.raises(CannotConnect):
             await headgate.connect(address, tls_ca=ca, **others)
+
+
+KINDS = {
+    "expired": (-10, -1, True, "certificate has expired"),
+    "not yet valid": (1, 10, True, "certificate is not yet valid"),
+    "signed by itself": (-1, 10, False, "self-signed certificate"),
+}
+"""What is wrong -> days until it is valid, and until it ends, whether our authority signed it, and OpenSSL's words."""
+
+
+def certificate(folder: Path, made: Path, kind: str, name: str) -> tuple[Path, Path]:
+    """A pair whose certificate is wrong in this way alone, and proves that name."""
+    begins, ends, is_signed, _ = KINDS[kind]
+    authority = x509.load_pem_x509_certificate((made / "ca.pem").read_bytes())
+    signer = serialization.load_pem_private_key((made / "ca.key").read_bytes(), None)
+    key = ec.generate_private_key(ec.SECP256R1())
+    title = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(title)
+        .issuer_name(authority.subject if is_signed else title)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now + datetime.timedelta(days=begins))
+        .not_valid_after(now + datetime.timedelta(days=ends))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name), x509.DNSName("localhost")]), critical=False)
+        .sign(signer if is_signed else key, hashes.SHA256())  # type: ignore[arg-type]
+    )
+    pair = folder / f"{name}.pem", folder / f"{name}.key"
+    pair[0].write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    pair[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
+    return pair
+
+
+@pytest.mark.parametrize("asked", ["optional", "required"])
+@pytest.mark.parametrize("kind", list(KINDS))
+async def test_a_clients_certificate_that_is_not_good_is_refused_and_its_broker_hears_why(
+    kind: str, asked: str, made: Path, tmp_path: Path
+) -> None:
+    cert, key = certificate(tmp_path, made, kind, "client")
+    settings = of_clients(made, tls_ca=made / "ca.pem", tls_client_certs=asked)
+    async with child_broker(tmp_path, **settings) as child:
+        with pytest.raises(CannotConnect) as refused:
+            await headgate.connect(f"tls://{child.address}", tls_ca=made / "ca.pem", tls_cert=cert, tls_key=key)
+        assert "valid today" in str(refused.value)
+        with pytest.raises(CannotConnect) as refused:
+            await asyncio.to_thread(
+                connect_blocking, f"tls://{child.address}", tls_ca=made / "ca.pem", tls_cert=cert, tls_key=key
+            )
+        assert "valid today" in str(refused.value)
+        await wait_until(lambda: bool(child.lines("TLS handshake failed")), 10)
+        line = child.lines("TLS handshake failed")[0]
+        assert (line["port"], line["reason"]) == ("clients", KINDS[kind][3])
+        own = {"tls_cert": made / "client.pem", "tls_key": made / "client.key"}
+        async with await headgate.connect(f"tls://{child.address}", tls_ca=made / "ca.pem", **own) as client:
+            await client.publish("quotes", {"n": 1})
+
+
+def shake_hands(address: str, made: Path, cert: Path, key: Path) -> bool:
+    """Whether that side lets a connection with this pair live: over TLS 1.3 it says so behind the handshake."""
+    host, _, port = address.rpartition(":")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(made / "ca.pem")
+    context.load_cert_chain(cert, key)
+    try:
+        with (
+            socket.create_connection((host, int(port)), 10) as plain,
+            context.wrap_socket(plain) as secure,
+        ):
+            secure.settimeout(1.0)
+            return secure.recv(1) != b""
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+
+
+async def test_a_brokers_certificate_that_is_not_good_is_refused_with_its_reason(made: Path, tmp_path: Path) -> None:
+    for name in ("a", "client", *KINDS):
+        (tmp_path / name).mkdir()
+    async with child_broker(tmp_path / "a", **of_peers(made, "a")) as one:
+        for kind, (*_, words) in KINDS.items():
+            pair = certificate(tmp_path / kind, made, kind, "b")
+            assert not await asyncio.to_thread(shake_hands, peers_of(one), made, *pair)
+            reasons = [(line["port"], line["reason"]) for line in one.lines("TLS handshake failed")]
+            assert reasons[-1] == ("peers", words)
+        assert await asyncio.to_thread(shake_hands, peers_of(one), made, made / "b.pem", made / "b.key")
+        metrics = await asyncio.to_thread(metrics_of, one)
+        assert f'headgate_tls_handshakes_failed_total{{port="peers"}} {len(KINDS)}.0' in metrics
+        # A certificate of the authority that is good, and no broker's: what clients have.
+        async with child_broker(tmp_path / "client", **of_peers(made, "client", join=peers_of(one))) as client:
+            await wait_until(partial(told, client, "its certificate is for nobody"), 30)
+            assert not one.lines("broker linked") and not client.lines("broker linked")
+
+
+def metrics_of(child: Child) -> str:
+    """What its admin port tells."""
+    with urllib.request.urlopen(f"http://{child.lines('listening')[-1]['admin']}/metrics", timeout=10) as answer:
+        return str(answer.read().decode())
 
 
 async def test_tls_1_2_is_spoken_only_where_a_setting_says_so(made: Path, tmp_path: Path) -> None:
