@@ -16,6 +16,7 @@ BENCHES = {
     "latency": ("wire.latency", "the time from publish to delivery at a steady pace"),
     "clients": ("wire.clients", "what the shipped clients reach by themselves"),
     "rights": ("wire.rights", "what TLS, names, and rights with conditions cost, beside a broker without"),
+    "strangers": ("wire.strangers", "what 2,000 handshakes that fail do to a client that works"),
     "slow": ("wire.slow", "what one stalled subscriber does to the others"),
     "matching": ("matching.matching", "the index by itself: topics, conditions, flux, worst cases"),
     "failover": ("cluster.failover", "the time from the kill of a broker until everything works again, part by part"),

@@ -1,8 +1,9 @@
-"""Measures one server over sockets: rates, latency, the shipped clients, rights, and a subscriber that stalls.
+"""Measures one server over sockets: rates, latency, the shipped clients, rights, and who stalls or does not get in.
 
-`compare`, `latency`, `clients`, `rights` and `slow` are the benches. `load` is generator and sink of one run: the
-processes share `Cells` of memory (`ARRIVED`, `LAST_NS`, `STOP` are their places), `collect` counts arrivals until the
-run is over, `Totals` is what came of it and `wait_until_ready` holds the clock until all subscribers are there.
+`compare`, `latency`, `clients`, `rights`, `strangers` and `slow` are the benches. `load` is generator and sink of one
+run: the processes share `Cells` of memory (`ARRIVED`, `LAST_NS`, `STOP` are their places), `collect` counts arrivals
+until the run is over, `Totals` is what came of it and `wait_until_ready` holds the clock until all subscribers are
+there.
 `report` prints tables for people and JSON for scripts; `console` is where to, `short` a number in few characters.
 """
 
