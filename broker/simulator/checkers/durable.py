@@ -71,7 +71,7 @@ def _skipped(one: DurableName) -> float:
 
 
 def _began(one: DurableName) -> float:
-    """What disks had let go of before is nobody's: it was registered, or gone on with from the start of the logs, then."""
+    """When it was registered, or went on from the start of the logs: what disks had let go of before is nobody's."""
     return max(one.registered, *(move.done_at for move in one.moves if move.to == "start"), 0.0)
 
 
