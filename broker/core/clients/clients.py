@@ -148,8 +148,9 @@ class Clients:
             return None
         guest, rights = identity
         user = guest.user
-        if session is not None and session.user != user:
-            session, resumed = None, False  # the session of another user: its key alone gives no right to it
+        if session is not None and (session.user, session.roles) != (user, guest.roles):
+            # Of another user, or under other roles: its key alone gives no right to it, nor to what it subscribed to.
+            session, resumed = None, False
         if (session is None or session.link is None) and self._is_full(user, rights):
             text = f"{user} has the {rights.limit('connections') if rights else 0} connections that its role allows"
             self._reject(link, ErrorCode.TOO_MANY, text)

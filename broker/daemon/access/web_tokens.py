@@ -171,7 +171,8 @@ class WebTokens:
             raise Unproved("jwt_expired")
         if begins > now + WEB_TOKEN_EARLY_SECONDS:
             raise Unproved("jwt_early")
-        return Proved(user, key.credential, tuple(roles), float(ends))
+        # In one order, since issuers have none: the next token of a user may go on with its session.
+        return Proved(user, key.credential, tuple(sorted(dict.fromkeys(roles))), float(ends))
 
 
 def is_web_token(text: str) -> bool:

@@ -244,6 +244,28 @@ def test_a_session_goes_on_with_the_next_token_and_ends_with_the_last() -> None:
     assert world.node.clients._first_end == float("inf")
 
 
+def test_under_other_roles_a_session_does_not_go_on_with_what_the_former_ones_allowed() -> None:
+    world = web_world()
+    feed, _ = enter(world, "feed")
+    link, said = come(world, "zoe", ("few",))
+    world.say(link, make_subscribe(1))
+    world.drop(link)
+    world.say(feed, make_publish(1, quote_batch(["quotes"], ["while it was away"])))
+    for user, roles in (("zoe", ("feed",)), ("zoe", ("few", "feed")), ("few", ("few",))):
+        other, welcome = come(world, user, roles, session=said.session)
+        assert not welcome.resumed and welcome.session != said.session
+        world.drop(other)
+    # Nor with a password of the user of the file that has the same name.
+    named, first = come(world, "few", ("few",))
+    world.drop(named)
+    world.feed(Admitted(world._links + 1, "few", "pw"))
+    assert not world.dial(Hello(name="few", session=first.session))[1][0].resumed  # type: ignore[attr-defined]
+    world.feed(Admitted(world._links + 1, "zoe", KEY, ("few",), WALL + 60))
+    answers = world.dial(Hello(name="zoe", session=said.session))[1]
+    assert isinstance(answers[0], Welcome) and answers[0].resumed
+    assert deliveries_of(answers) == [(1, "while it was away")]
+
+
 def test_a_durable_subscription_is_of_a_user_of_the_file() -> None:
     world = web_world()
     stranger, _ = come(world, "zoe", ("trader",))

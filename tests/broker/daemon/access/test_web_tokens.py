@@ -107,6 +107,7 @@ def test_a_token_names_its_user_and_roles_and_its_key_is_the_credential(tmp_path
     ("claim", "said", "roles"),
     [
         ("roles", {"roles": "a b"}, ("a", "b")),
+        ("roles", {"roles": ["b", "a", "b"]}, ("a", "b")),
         ("roles", {"roles": []}, ()),
         ("realm_access.roles", {"realm_access": {"roles": ["a"]}}, ("a",)),
         ("https://x.example/roles", {"https://x.example/roles": ["a"]}, ("a",)),
