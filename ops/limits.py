@@ -6,6 +6,7 @@ __all__ = [
     "ACK_SECONDS",
     "ANSWER_SECONDS",
     "DRAIN_SECONDS",
+    "FALSE_POSITIVE_TOPICS_SHOWN",
     "LINE_BYTES_MAX",
     "PATIENCE_SECONDS",
     "PIPE_WRITE_BYTES",
@@ -35,6 +36,10 @@ over from a dead one as well."""
 
 DRAIN_SECONDS = 0.25
 """How long `sub` still prints what is on its way when it is told to stop."""
+
+FALSE_POSITIVE_TOPICS_SHOWN = 5
+"""Topics that `sub` names at its end, of those by which most came that it did not print: who is to blame is among the
+first, and the library counts more of them."""
 
 PATIENCE_SECONDS = 0.5
 """How often a verb looks for something that keeps it from being done: what passes sooner is not worth a word."""

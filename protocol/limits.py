@@ -26,6 +26,7 @@ __all__ = [
     "DOCUMENT_DEPTH_MAX",
     "ENTRY_OVERHEAD_BYTES",
     "FAILURES_KEPT_MAX",
+    "FALSE_POSITIVE_TOPICS_MAX",
     "FILTER_BITS_MAX",
     "FILTER_FULL_SHARE",
     "FILTER_HASHES_MAX",
@@ -324,6 +325,9 @@ SHAPES_REMEMBERED_MAX = 256
 # Twigs of one subscription, and items of one of them: more than a condition has room for.
 CHECKS_MAX = 256
 CHECK_ITEMS_MAX = 256
+
+# Topics by which a subscription counts what XPATH kept back: more than anybody reads, and some ten kilobytes.
+FALSE_POSITIVE_TOPICS_MAX = 64
 
 # DELTAs of one subscription, more than a condition has room for; and topics of which a reader of logs remembers what it
 # handed out last, some 300 bytes each. As many as a broker remembers; one more costs an event that need not have come.

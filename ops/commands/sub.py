@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from headgate.protocol.client import Event, begins_in_the_past, parse_start
+from headgate.protocol.client import OTHERS, Event, begins_in_the_past, parse_start
 from headgate.protocol.errors import LocalError
 from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX
 from headgate.protocol.messages import Gap
@@ -24,7 +24,7 @@ from ..conditions import read_condition
 from ..delivery import add_delivery_arguments, add_sharing_argument, delivery_settings
 from ..exits import DONE, REFUSED, UsageError
 from ..jsonlines import event_text
-from ..limits import ACK_SECONDS, DRAIN_SECONDS, WINDOW_EVENTS
+from ..limits import ACK_SECONDS, DRAIN_SECONDS, FALSE_POSITIVE_TOPICS_SHOWN, WINDOW_EVENTS
 from ..lines import Output, descriptor_of
 from ..patience import unanswered, unconnected
 from ..server import add_server_arguments, connect_client
@@ -171,18 +171,28 @@ async def _print_from(client: Client, printer: Printer, arguments: argparse.Name
         if is_durable:
             await _confirm(subscription)
         if subscription.false_positives:
-            _tell_false_positives(subscription.false_positives)
+            _tell_false_positives(subscription.false_positives, subscription.false_positives_by_topic)
         if has_past and (place := printer.bookmark.text(subscription.begins)):
             print(f"to go on behind the last line: --from {plain(place)}", file=sys.stderr, flush=True)
 
 
-def _tell_false_positives(counts: dict[str, int]) -> None:
-    """What XPATH let through and was not printed."""
-    parts = ", ".join(
+def _tell_false_positives(counts: dict[str, int], by_topic: dict[str, dict[str, int]]) -> None:
+    """What filters let through and was not printed, and the topics that most of it came by."""
+    text = f"{sum(counts.values())} events were not printed, whose documents XPATH does not match: {_reasons(counts)}"
+    lines = [text]
+    shown = [topic for topic in by_topic if topic != OTHERS][:FALSE_POSITIVE_TOPICS_SHOWN]
+    if len(by_topic) > 1:
+        lines += [f"  {plain(topic)}: {_reasons(by_topic[topic])}" for topic in shown]
+    rest = sum(sum(found.values()) for topic, found in by_topic.items() if topic not in shown)
+    if rest:
+        lines.append(f"  other topics: {rest}")
+    print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _reasons(counts: dict[str, int]) -> str:
+    return ", ".join(
         f"{count} of {why}" if why != "no document" else f"{count} without one" for why, count in counts.items()
     )
-    text = f"{sum(counts.values())} events were not printed, whose documents XPATH does not match: {parts}"
-    print(text, file=sys.stderr, flush=True)
 
 
 async def _has_past(client: Client, arguments: argparse.Namespace) -> bool:

@@ -30,7 +30,8 @@ failed, `check_seconds` checks a time, `Telling` tells a `Log` and the applicati
 topics and names that were checked (`check_names`); a `Body` becomes bytes by `body_bytes`, a document by
 `document_body`, a mode a number by `mode_number`, options by `subscribe_options`.
 
-**What comes in.** `receiving` opens deliveries and gives credit: each subscription has an `Inbox` of `Event`s. A
+**What comes in.** `receiving` opens deliveries and gives credit: each subscription has an `Inbox` of `Event`s. What
+XPATH keeps back is counted (`findings.py`) by why and by topic, the topics beyond a bound as `OTHERS`. A
 durable subscription (in `durable`) has a `DurableInbox` of `HandedEvent`s, collects what is said of them, and comes
 back by itself; `durable_options` checks what it is asked for with.
 
@@ -47,6 +48,7 @@ from .conversation import ClientOptions, Conversation
 from .core import Amended, ClientCore, SubscriptionCore
 from .dialling import Attempt, Dialling, LinkCore, Retry, check_seconds, reason_of
 from .durable import DurableInbox, HandedEvent, durable_options
+from .findings import OTHERS
 from .forking import remember
 from .limits import ClientLimits
 from .logs import (
@@ -65,6 +67,7 @@ from .telling import Hook, Log, Telling
 from .vocabulary import Body, Vocabulary, body_bytes, check_names, document_body, mode_number, subscribe_options
 
 __all__ = [
+    "OTHERS",
     "Amended",
     "Attempt",
     "Body",

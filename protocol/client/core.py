@@ -364,7 +364,14 @@ class SubscriptionCore:
         """Events of a subscription with XPATH that brokers let through and nobody was given, by why: `hash` (a bit that
         was set by chance), `structure` (all names and pairs are there, elsewhere) and `no document`.
         """
-        return {finding.value: count for finding, count in self._inbox.findings.items()}
+        return dict(self._inbox.findings.by_why)
+
+    @property
+    def false_positives_by_topic(self) -> dict[str, dict[str, int]]:
+        """The same for each topic, the one with most of them first; `*`: all that are not among those named. A delivery
+        does not say who published it.
+        """
+        return self._inbox.findings.by_topic
 
     @property
     def confirmed(self) -> bool:

@@ -46,6 +46,7 @@ from ..limits import CREDIT_BYTES_DEFAULT, CREDIT_MAX, GAPS_KEPT_MAX
 from ..messages import Credit, Deliver, Gap, Hold, Subscribe
 from ..structure import Check, Checks, Finding
 from .delivered import DeliveredSet
+from .findings import Findings
 from .merging import Piece
 from .moves import Moves
 from .task import Outcome
@@ -213,7 +214,7 @@ class Inbox:
         self.checks: Checks | None = None
         self.moves: Moves | None = None
         self.divided = ""  # what was asked for, where `moves` decide a part of it
-        self.findings: dict[Finding, int] = {}  # of events that were handed to nobody
+        self.findings = Findings()  # of events that were handed to nobody
         self.events_waiting = self.bytes_waiting = 0
         self.held = False
         self.stalls = 0  # how often it was held
@@ -291,7 +292,7 @@ class Inbox:
             if finding is Finding.TRUE:
                 passed.append(one)
             else:
-                self.findings[finding] = self.findings.get(finding, 0) + 1
+                self.findings.count(one.topic, finding)
         return passed
 
     def close_gap(self) -> list[Gap]:

@@ -35,6 +35,7 @@ class FakeSubscription:
 
     lost = 0
     false_positives: ClassVar[dict[str, int]] = {}
+    false_positives_by_topic: ClassVar[dict[str, dict[str, int]]] = {}
 
     def __init__(self, batches: Sequence[Sequence[Event]]) -> None:
         self._batches = batches

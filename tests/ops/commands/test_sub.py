@@ -48,6 +48,21 @@ def test_what_xpath_kept_back_is_said_at_the_end(monkeypatch: Patch, capfd: Capt
     assert capfd.readouterr().err == f"subscribed\n{words}\n"
 
 
+def test_the_topics_of_what_xpath_kept_back_are_named_the_most_first(monkeypatch: Patch, capfd: Capture) -> None:
+    one = {"quotes/a": {"hash": 2}}
+    monkeypatch.setattr(FakeSubscription, "false_positives", {"hash": 2})
+    monkeypatch.setattr(FakeSubscription, "false_positives_by_topic", one)
+    use_client(monkeypatch, FakeClient(batches=[[event(0)]]))
+    words = ["sub", "quotes", "--where", "XPATH 'a'", "--json"]
+    assert main(words) == 0
+    assert len(capfd.readouterr().err.splitlines()) == 2, "there is one topic, and nothing to tell apart"
+    many = {f"quotes/{name}": {"hash": 1} for name in "bcdef"} | {"*": {"structure": 4}}
+    monkeypatch.setattr(FakeSubscription, "false_positives_by_topic", one | many)
+    assert main(words) == 0
+    *_, first, _, _, _, last, others = capfd.readouterr().err.splitlines()
+    assert first == "  quotes/a: 2 of hash" and last == "  quotes/e: 1 of hash" and others == "  other topics: 5"
+
+
 @pytest.mark.parametrize(("count", "expected"), [("1", 1), ("2", 2), ("3", 3), ("4", 3)])
 def test_count_ends_it_within_a_batch(monkeypatch: Patch, capfd: Capture, count: str, expected: int) -> None:
     use_client(monkeypatch, FakeClient(batches=[[event(0), event(1)], [event(2)]]))

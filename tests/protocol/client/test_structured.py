@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from headgate.matching import Index, parse_condition, parse_pattern
 from headgate.matching.structure import DEFAULT_SHAPE, parse_twig
-from headgate.protocol.client import ClientOptions, Conversation, Event, Inbox, Outcome, document_body
+from headgate.protocol.client import OTHERS, ClientOptions, Conversation, Event, Inbox, Outcome, document_body
+from headgate.protocol.client.findings import Findings
 from headgate.protocol.client.publishing import Publications
 from headgate.protocol.client.receiving import Deliveries
 from headgate.protocol.data import Batch, Columns, decode_column, make_batch
@@ -28,6 +30,7 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
+from headgate.protocol.structure import Finding
 from headgate.protocol.structure import xml_documents as reading
 from tests.matching.structure.samples import twig_texts, xml_documents
 from tests.protocol.client.test_durable import attached
@@ -134,7 +137,7 @@ def test_what_a_subscriber_is_due_passes_the_index(documents: list[str], twigs: 
         deliveries.deliver(delivered(*(text.encode() for text in documents)))
         due = {(number, event.sequence - 1) for event in inbox.take()}
         assert due <= found
-        assert len(due) + sum(inbox.findings.values()) == len(documents)
+        assert len(due) + sum(inbox.findings.by_why.values()) == len(documents)
     assert is_asked or len(found) == len(twigs) * len(documents)
 
 
@@ -149,7 +152,8 @@ def test_what_has_no_such_document_is_counted_and_handed_to_nobody() -> None:
     torn = b"<r><a><book/></a><book><title><author/></title></book><author><last/></author></r>"
     deliveries.deliver(delivered(BOOK, in_two, apart, torn, b"<book>", b""))
     assert [event.body for event in inbox.take()] == [BOOK, apart, torn]
-    assert {finding.value: count for finding, count in inbox.findings.items()} == {"hash": 1, "no document": 2}
+    assert inbox.findings.by_why == {"hash": 1, "no document": 2}
+    assert inbox.findings.by_topic == {"a": {"hash": 1, "no document": 2}}
     assert deliveries.credit().allowed == 10 + 6
 
 
@@ -158,7 +162,34 @@ def test_all_names_in_other_places_are_a_false_positive_of_the_structure() -> No
     inbox = inbox_of(deliveries, "a[b][c]")
     deliveries.deliver(delivered(b"<r><a><b/></a><a><c/></a></r>", b"<a><b/><c/></a>"))
     assert len(inbox.take()) == 1
-    assert {finding.value: count for finding, count in inbox.findings.items()} == {"structure": 1}
+    assert inbox.findings.by_why == {"structure": 1}
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["hash", "structure"])), max_size=60))
+def test_findings_by_topic_leave_nothing_out_and_have_a_bound(found: list[tuple[str, str]]) -> None:
+    findings = Findings(3)
+    for topic, why in found:
+        findings.count(topic, Finding(why))
+    exact = Counter(topic for topic, _ in found)
+    shown = {topic: sum(counts.values()) for topic, counts in findings.by_topic.items()}
+    assert findings.by_why == Counter(why for _, why in found)
+    assert sum(shown.values()) == len(found) and len(shown) <= 3 + 1
+    named = [count for topic, count in shown.items() if topic != OTHERS]
+    assert named == sorted(named, reverse=True) and list(shown)[len(named) :] in ([], [OTHERS])
+    assert all(count <= exact[topic] for topic, count in shown.items() if topic != OTHERS)
+    if len(exact) <= 3:
+        assert shown == exact
+
+
+def test_a_topic_of_which_much_comes_is_not_driven_out_by_many_others() -> None:
+    findings = Findings(3)
+    for number in range(50):
+        findings.count("much", Finding.HASH)
+        findings.count(f"one/{number}", Finding.STRUCTURE)
+    assert next(iter(findings.by_topic.items())) == ("much", {"hash": 50})
+    assert findings.by_topic[OTHERS] == {"structure": 48}
+    findings.by_topic["much"].clear()
+    assert findings.by_topic["much"], "what is shown is a copy"
 
 
 def test_the_broker_says_what_is_checked() -> None:
