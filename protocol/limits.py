@@ -30,6 +30,7 @@ __all__ = [
     "FILTER_BITS_MAX",
     "FILTER_FULL_SHARE",
     "FILTER_HASHES_MAX",
+    "FILTER_SATURATED_SHARE",
     "FILTERS_REMEMBERED_MAX",
     "FRAME_LENGTH_MAX",
     "FRAME_SECONDS_MAX",
@@ -304,6 +305,10 @@ FILTER_HASHES_MAX = 4
 # A filter with more of its bits set is not sent: it would let nearly every twig through, and costs as much as one that
 # says something.
 FILTER_FULL_SHARE = 0.5
+
+# An event whose filter of structure has more of its bits set is refused. Of 473 real documents the fullest has 18 % of
+# 1,024 bits, and 80 % of 128; of 1,024 bits 2,360 names and pairs fill this share.
+FILTER_SATURATED_SHARE = 0.9
 
 # Bytes of a text that is an item: matching/SPEC.md, 7.5.
 VALUE_LENGTH_MAX = 64

@@ -302,16 +302,15 @@ class Publications:
         attributes = self._vocabulary.checked(attributes) if attributes else {}
         record = pack_record(attributes, body, content_type)
         size = len(record) + len(topic)
+        filters = self._filters(stream, body, content_type, document) if self.filter_names else None
         batch = self._open.get(stream)
         if batch is not None and (batch.mode != mode or batch.size + size > LINGER_BYTES_MAX):
             self._seal(stream)
             batch = None
         if batch is None:
             batch = self._open[stream] = OpenBatch(mode, self._outcome(0))
-        if self.filter_names and (names := self.filter_names.get(stream)):
-            batch.filters[len(batch.records)] = (
-                filters_of_body(body, content_type, names) if document is None else filter_columns(document, names)
-            )
+        if filters is not None:
+            batch.filters[len(batch.records)] = filters
         batch.topics.append(topic)
         batch.records.append(record)
         batch.attributes.append(attributes)
@@ -321,6 +320,18 @@ class Publications:
         if batch.size >= LINGER_BYTES_MAX or len(batch.records) >= self.batch_events:
             self._seal(stream)
         return outcome
+
+    def _filters(
+        self, stream: str, body: bytes, content_type: str, document: Document | None
+    ) -> dict[str, bytes] | None:
+        """The filters of an event, if brokers ask for some. Raises LocalError when its document would be refused."""
+        names = self.filter_names.get(stream)
+        if not names:
+            return None
+        if document is None:
+            return filters_of_body(body, content_type, names)
+        document.check_filters(names)
+        return filter_columns(document, names)
 
     def add_columns(
         self,

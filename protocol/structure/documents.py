@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
+from ..data import is_saturated, saturated_text
 from ..errors import LocalError
 from ..limits import FILTER_BITS_MAX, FILTER_HASHES_MAX, REMEMBERED_PAIRS_MAX, SHAPES_REMEMBERED_MAX
 from .items import Pair, filter_of, item_bits, items_of, pack, packed_filter
@@ -68,6 +69,16 @@ class Document:
         except DocumentError:
             return None
         return pack(made, length)
+
+    def check_filters(self, names: Sequence[str]) -> None:
+        """Raises DocumentError when the filter of its structure in one of these match columns would be refused."""
+        for name in names:
+            kind, length, hashes = _shape(name) or ("", 0, 0)
+            # Each pair sets the bits of a name and of a pair at most.
+            if kind == "structure" and is_saturated(2 * hashes * len(self._pairs), length):
+                bits = filter_of(self._pairs, length, hashes).bit_count()
+                if is_saturated(bits, length):
+                    raise DocumentError(saturated_text(bits, length))
 
     def _values(self) -> set[str]:
         try:

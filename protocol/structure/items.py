@@ -15,7 +15,8 @@ from hashlib import sha256
 from struct import Struct
 from struct import pack as pack_positions
 
-from ..limits import FILTER_FULL_SHARE, FILTERS_REMEMBERED_MAX, ITEMS_REMEMBERED_MAX, VALUE_LENGTH_MAX
+from ..data import is_full
+from ..limits import FILTERS_REMEMBERED_MAX, ITEMS_REMEMBERED_MAX, VALUE_LENGTH_MAX
 
 __all__ = ["Pair", "filter_of", "is_name", "item_bits", "items_of", "pack", "packed_filter", "plain_text", "value_item"]
 
@@ -101,7 +102,7 @@ def pack(made: int, length: int) -> bytes | None:
     is so full that it would say nothing.
     """
     count = made.bit_count()
-    if count > length * FILTER_FULL_SHARE:
+    if is_full(count, length):
         return None
     if count * 16 >= length:
         return made.to_bytes(length // 8, "little")

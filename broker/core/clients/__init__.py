@@ -25,7 +25,7 @@ told its version (`Named`). At TOKENS it is looked whether a web token, which sa
 
 A client amends a subscription by ASK `amend` (`amending`; at AMENDING former versions are withdrawn).
 
-Order of reading: `clients`, `publishers`, `paces`, `questions`, `inquiries`, `explain` (two verbs:
+Order of reading: `clients`, `publishers`, `filters`, `paces`, `questions`, `inquiries`, `explain` (two verbs:
 what the ring looks like, and why a subscription gets an event), `survey`, `schema_changes`, `pages`, `audit`,
 `amending`, `access`, `messages`.
 """

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from headgate.matching import TopicError, check_topic
-from headgate.protocol.data import FILTER_COLUMNS, Batch, LogKind, Row
+from headgate.protocol.data import FILTER_COLUMNS, STRUCTURE_COLUMNS, Batch, LogKind, Row
 from headgate.protocol.errors import ErrorCode, ProtocolViolation, Refused
 from headgate.protocol.limits import PUBLISH_WINDOW_DEFAULT
 from headgate.protocol.messages import Error, Interest, Message, Mode, Puback, Publish, Rejected, Scope, Stamp
@@ -33,6 +33,7 @@ from ..log import Committed, HeldLog, Log, Producers
 from ..log_state import ProducerState
 from ..rights import Rights
 from ..safeguards import Safeguard
+from .filters import saturated
 from .paces import Paces
 
 __all__ = ["Publishers", "answered_by"]
@@ -106,8 +107,8 @@ class Publishers:
                 session.unheard.clear()
         self.batches += 1
         try:
-            if session.rights is not None:
-                message = self._within_rights(session, session.rights, message, now)
+            if (session.rights is not None or batch.columns) and (unfit := _unfit(session.rights, batch)):
+                message = self._without(session, message, *unfit)
                 batch = message.batch
             topics = batch.topic_list()
             stream = self._publishing(session, topics[0].partition("/")[0])
@@ -124,21 +125,15 @@ class Publishers:
         except (TopicError, ProtocolViolation, Refused) as error:
             self._refuse(session, sequence, batch.count, error)
 
-    def _within_rights(self, session: ClientSession, rights: Rights, message: Publish, now: float) -> Publish:
-        """What of a batch its client may publish; it is told of the rest. Raises Refused when there is nothing left."""
+    def _without(self, session: ClientSession, message: Publish, refused: list[int], why: Refused) -> Publish:
+        """A batch without some of its events, of which its client is told. Raises Refused when nothing is left."""
         batch = message.batch
-        refused = rights.unpublishable(batch)
-        if not refused:
-            return message
-        topics = batch.topic_list()
-        topic = topics[0] if len(topics) == 1 else topics[refused[0]]
-        text = f"your rights do not let you publish this to {topic!r}"
         if len(refused) == batch.count:
-            raise Refused(ErrorCode.FORBIDDEN, text)
+            raise why
         spans = [place for start, stop in _spans(refused) for place in (start, stop - 1)]
-        told = f"{len(refused)} of {batch.count} events, the first is number {refused[0]} (from 0): {text}"
+        told = f"{len(refused)} of {batch.count} events, the first is number {refused[0]} (from 0): {why.text}"
         kept = message.stamp is None
-        rejected = Rejected(message.sequence, ErrorCode.FORBIDDEN, spans, kept, told[:REMEMBERED_TEXT_LENGTH_MAX])
+        rejected = Rejected(message.sequence, why.code, spans, kept, told[:ERROR_TEXT_LENGTH_MAX])
         if not kept:
             raise _Partly(rejected)
         self.refused += len(refused)
@@ -415,6 +410,24 @@ def answered_by(session: ClientSession) -> int:
         if open_ones:
             last = min(last, next(iter(open_ones)) - 1)
     return last
+
+
+def _unfit(rights: Rights | None, batch: Batch) -> tuple[list[int], Refused] | None:
+    """The events of a batch that its client may not publish, and why the first of them; None when there are none."""
+    shut = rights.unpublishable(batch) if rights is not None else []
+    full: dict[int, str] = {}
+    for name in batch.columns:
+        if name.startswith(STRUCTURE_COLUMNS):
+            full.update(saturated(batch, name))
+    if not shut and not full:
+        return None
+    refused = sorted(dict.fromkeys((*shut, *full)))
+    first = refused[0]
+    if first not in shut[:1]:
+        return refused, Refused(ErrorCode.LIMIT, full[first])
+    topics = batch.topic_list()
+    topic = topics[0] if len(topics) == 1 else topics[first]
+    return refused, Refused(ErrorCode.FORBIDDEN, f"your rights do not let you publish this to {topic!r}")
 
 
 def _spans(rows: Iterable[int]) -> list[tuple[int, int]]:

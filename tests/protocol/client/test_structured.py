@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.matching import Index, parse_condition, parse_pattern
 from headgate.matching.structure import DEFAULT_SHAPE, parse_twig
+from headgate.ops.bench.papers.bloom_sample import real_documents
 from headgate.protocol.client import OTHERS, ClientOptions, Conversation, Event, Inbox, Outcome, document_body
 from headgate.protocol.client.findings import Findings
 from headgate.protocol.client.publishing import Publications
@@ -30,7 +31,7 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from headgate.protocol.structure import Finding
+from headgate.protocol.structure import Finding, read_document
 from headgate.protocol.structure import xml_documents as reading
 from tests.matching.structure.samples import twig_texts, xml_documents
 from tests.protocol.client.test_durable import attached
@@ -92,6 +93,42 @@ def test_a_document_is_refused_when_it_is_none_and_a_body_is_not() -> None:
     with pytest.raises(LocalError, match="one body"):
         published([STRUCTURE], (b"<a/>", b"x", ""))
     assert published([STRUCTURE], (None, b"<a>", XML)).column(STRUCTURE) == [None]
+
+
+def test_a_document_whose_filter_says_nothing_is_refused_and_one_that_is_half_full_goes_to_all() -> None:
+    half, full = ("<a>" + "".join(f"<n{row}/>" for row in range(count)) + "</a>" for count in (600, 1500))
+    publications = Publications(Outcome, 500)
+    publications.add("a", None, full.encode(), XML, 1, read_document(full.encode(), XML))  # nobody asked
+    publications.seal_all()
+    publications.set_interest("a", [STRUCTURE, VALUES])
+    assert published([STRUCTURE], (half, b"", "")).column(STRUCTURE) == [None]
+    for text in (full, {"a": {f"n{row}": 1 for row in range(1500)}}):
+        with pytest.raises(LocalError, match=r"of its 1024 bits set.*raise structure.l .*4096"):
+            published([STRUCTURE], (text, b"", ""))
+    body, content_type, document = document_body(full, b"", "")
+    with pytest.raises(LocalError):
+        publications.add("a", None, body, content_type, 1, document)
+    publications.add("a", None, full.encode(), XML, 1)  # as a body of that type
+    publications.seal_all()
+    assert [message.batch.count for message in publications.release()] == [1, 1], (
+        "what is refused leaves nothing behind"
+    )
+    published([VALUES], (full, b"", ""))
+    published(["#structure/8192/1"], (full, b"", ""))
+
+
+@pytest.mark.slow
+def test_no_real_document_is_refused_for_its_filter() -> None:
+    sets = real_documents()
+    if len(sets) < 5:
+        pytest.skip("no documents stand beside the repository")
+    for texts in sets.values():
+        for text in texts:
+            try:
+                document = read_document(text, XML)
+            except LocalError:
+                continue
+            document.check_filters([STRUCTURE, "#structure/128/1"])
 
 
 def test_what_was_taken_before_anybody_asked_is_unknown() -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgpack
 import pytest
 
 from headgate.broker.core.clients import answered_by
 from headgate.broker.core.inputs import LinkPaused
 from headgate.broker.core.limits import Limits
+from headgate.matching.structure import DEFAULT_SHAPE, pack
 from headgate.protocol.data import pack_record
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Deliver, Error, Interest, Mode, Puback, Publish, Stamp
+from headgate.protocol.messages import Deliver, Error, Interest, Mode, Puback, Publish, Rejected, Stamp
 from tests.support.builders import deliveries_of, make_publish, quote_batch
 from tests.support.log_world import LogWorld, stamped
 
@@ -209,6 +211,47 @@ def test_a_stamp_with_ids_that_are_none_is_refused() -> None:
     message = stamped(1, 0)
     message.stamp = Stamp("p", 1, 0, b"", b"\xc1")
     assert errors(world.say(publisher, message)) == [(1, ErrorCode.BAD_BATCH)]
+    assert world.rows() == []
+
+
+FULL, LAST_TAKEN = (1 << 1024) - 1, (1 << 921) - 1  # of 1,024 bits nine tenths
+
+
+def filtered(sequence: int, *filters: bytes | None, column: str = DEFAULT_SHAPE.column) -> Publish:
+    batch = quote_batch("memory", [str(row) for row in range(len(filters))])
+    batch.columns[column] = b"b" + msgpack.packb(filters)
+    return make_publish(sequence, batch)
+
+
+def test_an_event_whose_filter_says_nothing_is_refused_and_the_others_are_taken() -> None:
+    world = LogWorld()
+    subscriber, publisher = world.subscriber(("memory", "")), world.connect()
+    full, taken, few = pack(FULL, 1024), pack(LAST_TAKEN, 1024), pack(3, 1024)
+    said = world.say(
+        publisher, filtered(1, taken, full, few, None, b"", b"\xff" * 127, pack(LAST_TAKEN << 1 | 1, 1024))
+    )
+    (rejected,) = (one for one in said if isinstance(one, Rejected))
+    assert (rejected.sequence, rejected.code, rejected.spans, rejected.kept) == (1, ErrorCode.LIMIT, [1, 1, 6, 6], True)
+    assert rejected.text.startswith(
+        "2 of 7 events, the first is number 1 (from 0): the filter of this document has 1024"
+    )
+    assert "headgate schema put" in rejected.text and "smaller documents" in rejected.text
+    assert [body for _, body in world.delivered(subscriber)] == ["0", "2", "3", "4", "5"] and pubacks(said) == [1]
+    said = world.say(publisher, filtered(2, full))
+    assert errors(said) == [(2, ErrorCode.LIMIT)] and pubacks(said) == [2]
+    assert errors(world.say(publisher, filtered(3, full, column=DEFAULT_SHAPE.values_column))) == [], "long texts do so"
+    assert errors(world.say(publisher, filtered(4, full, column="#structure/1000000/1"))) == [], "it is no filter"
+    assert [body for _, body in world.delivered(subscriber)] == ["0", "0"]
+
+
+def test_of_a_producer_nothing_is_taken_beside_a_filter_that_says_nothing() -> None:
+    world = LogWorld(prompt=True)
+    publisher = world.connect()
+    world.ask(publisher, "producer.open", producer="p", epoch=1)
+    message = stamped(1, 0, "a", "b")
+    message.batch.columns[DEFAULT_SHAPE.column] = b"b" + msgpack.packb([b"", pack(FULL, 1024)])
+    (rejected,) = (one for one in world.say(publisher, message) if isinstance(one, Rejected))
+    assert (rejected.spans, rejected.kept) == ([1, 1], False)
     assert world.rows() == []
 
 
