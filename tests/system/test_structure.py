@@ -121,3 +121,42 @@ def test_a_stored_document_is_replayed_and_handed_out_by_its_structure(brokers: 
         heard = headgate("--server", brokers[1].address, "sub", "library", *condition, "--json", *count)
         numbers = [json.loads(line)["attrs"]["number"] for line in heard.stdout.splitlines()]
         assert numbers == wanted, heard.stderr
+
+
+def test_a_durable_subscription_that_was_changed_hands_out_what_it_was_selected_by(tmp_path: Path) -> None:
+    """An event of before the change passes the filters of both conditions; that its document has what the former one
+    asks for is still its reader's to say, also when the new one asks for nothing."""
+    former, later = "XPATH '/bib/book[author][title]'", "XPATH '/bib/book[editor]'"
+    before = (
+        "<book><author/><title/></book>",
+        "<book><author/></book><book><title/><editor/></book>",  # a false positive of the former condition
+        "<book><author/><title/><editor/></book>",
+    )
+    with running_broker(tmp_path) as broker:
+        server = ("--server", broker.address)
+
+        def publish(first: int, *books: str) -> None:
+            lines = [
+                json.dumps({"topic": "library", "attrs": {"number": number}, "xml": f"<bib>{text}</bib>"})
+                for number, text in enumerate(books, first)
+            ]
+            said = headgate(*server, "pub", "--jsonl", "-", "--mode", "stored", text="\n".join(lines))
+            assert said.returncode == 0, said.stderr
+
+        def change(condition: str) -> None:
+            said = headgate(*server, "durable", "set", "books", "--where", condition, "--from", "now")
+            assert said.returncode == 0, said.stderr
+
+        assert headgate(*server, "schema", "put", "library", '{"durability": "stored"}').returncode == 0
+        begun = headgate(*server, "sub", "library", "--where", former, "--durable", "books", "--timeout", "1")
+        assert begun.returncode == 0, begun.stderr
+        publish(0, *before)
+        change(later)
+        publish(3, "<book><editor/></book>", "<editor/>")
+        change("")
+        publish(5, "<other/>")
+        heard = headgate(*server, "sub", "--durable", "books", "--json", "--count", "3", "--timeout", "20")
+        assert [json.loads(line)["attrs"]["number"] for line in heard.stdout.splitlines()] == [2, 3, 5], heard.stderr
+        assert "1 of structure" in heard.stderr
+        left = headgate(*server, "durable", "show", "books", "--json")
+        assert (json.loads(left.stdout)["waiting"], json.loads(left.stdout)["unacked"]) == (0, 0)

@@ -8,7 +8,7 @@ subscribes again by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from headgate.matching.structure import parse_twig
@@ -49,7 +49,6 @@ class _Pending:
     coordinator: int = 0
     number: int = 0
     said: str = "no broker coordinates it yet"
-    checks: list[Any] = field(default_factory=list)
 
 
 class Attaching:
@@ -105,13 +104,8 @@ class Attaching:
         self._timers.by(ATTACHING, pending.again_at)
 
     def _asks(self, teller: int, message: Asks, now: float) -> None:
-        """SUBACK says it, which comes again when it is something else from now on."""
-        checks: list[Any] = [parse_twig(twig).check() for twig in message.twigs]
-        pending = self._pending.get(message.number)
-        if pending is None:
-            self._handing.recheck(message.number, checks)
-        elif teller == pending.coordinator:
-            pending.checks = checks
+        """SUBACK says it, which comes again before anything for which it is something else."""
+        self._handing.look_for(message.number, [parse_twig(twig).check() for twig in message.twigs])
 
     def _attached(self, teller: int, message: Attached, now: float) -> None:
         pending = self._pending.get(message.number)
@@ -119,7 +113,10 @@ class Attaching:
             return
         if not message.code:
             del self._pending[message.number]
-            self._say(pending, Suback(pending.message.request, pending.message.subscription, pending.checks))
+            self._say(
+                pending,
+                Suback(pending.message.request, pending.message.subscription, self._handing.told(message.number)),
+            )
         elif message.code == ErrorCode.UNAVAILABLE and now < pending.until:
             pending.said = message.text
             pending.again_at = now + ATTACH_PAUSE_SECONDS

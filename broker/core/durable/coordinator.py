@@ -31,7 +31,6 @@ from headgate.matching import (
     to_text,
 )
 from headgate.matching.limits import CANONICAL_BYTES_MAX
-from headgate.matching.tree import twigs
 from headgate.protocol.data import join_u32, split_u32
 from headgate.protocol.errors import ErrorCode, LocalError, Refused
 
@@ -46,6 +45,7 @@ from ..rights import Policy
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
 from .amending import Amendment, Look
+from .asking import Asking
 from .keeping import Keeping
 from .limits import (
     AMEND_SECONDS,
@@ -81,7 +81,7 @@ from .messages import (
     ToldEnds,
 )
 from .relay import Relay
-from .runs import Run, join_runs, split_runs
+from .runs import Run, count_of, join_runs, split_runs
 from .state import (
     DeadLetter,
     DurableState,
@@ -161,6 +161,15 @@ class _Held:
     """Events that retention took while there was no client to tell."""
     amendment: Amendment | None = None
     fed_by: dict[int, None] = field(default_factory=dict)
+    asking: Asking | None = None
+    """What it asks of documents; None: nothing."""
+    asked: dict[_Client, tuple[str, ...]] = field(default_factory=dict)
+    """What clients were told to look for; nothing, where they are not in it."""
+
+    def asks(self, state: DurableState) -> None:
+        """It is to ask for what this state does."""
+        asking = Asking(state)
+        self.asking = asking if asking.is_any else None
 
 
 class Coordinator:
@@ -347,6 +356,7 @@ class Coordinator:
             self._let_go(held, f"durable subscription {held.name!r} was removed", now, ErrorCode.NOT_FOUND)
             return
         held.mailbox = Mailbox(replace(state, base=state.generation), now, clock=self._clock)
+        held.asks(state)
         self._tell_watch(held, "subscribe")
         self._feed(held, held.mailbox, now)
         self._touch(held.name)
@@ -496,13 +506,13 @@ class Coordinator:
         for other in replaced:
             assert isinstance(other, _Client)
             held.clients.pop(other, None)
+            held.asked.pop(other, None)
             self._client_of.pop(other, None)
             text = f"client {message.client!r} took over durable subscription {held.name!r}"
             self._relay.tell(other.home, Detached(other.number, ErrorCode.FENCED, text))
         held.clients[client] = message.client
         self._client_of[client] = held.name
-        if asks := _twigs_of(mailbox.state):
-            self._relay.tell(client.home, Asks(client.number, asks))
+        self._tell_to_look(held, client, held.asking.now if held.asking is not None else ())
         if has_moves(mailbox.state.condition):
             self._tell_to_compare(client, mailbox.state)
         self._relay.tell(client.home, Attached(client.number, 0, ""))
@@ -510,6 +520,12 @@ class Coordinator:
             self._relay.tell(client.home, Missed(client.number, held.missed, "retention took them"))
             held.missed = 0
         self._touch(held.name)
+
+    def _tell_to_look(self, held: _Held, client: _Client, twigs: tuple[str, ...]) -> None:
+        """What a client is handed out from now on has these, if its documents are what it is to be."""
+        if held.asked.get(client, ()) != twigs:
+            held.asked[client] = twigs
+            self._relay.tell(client.home, Asks(client.number, twigs))
 
     def _tell_to_compare(self, client: _Client, state: DurableState) -> None:
         self._relay.tell(client.home, Compare(client.number, state.stream, state.condition))
@@ -595,6 +611,7 @@ class Coordinator:
     def _detach_client(self, held: _Held, client: _Client, now: float) -> None:
         self._client_of.pop(client, None)
         held.waiting.pop(client, None)
+        held.asked.pop(client, None)
         if held.clients.pop(client, None) is not None and held.mailbox is not None:
             held.mailbox.detach(client, now)
             self._touch(held.name)
@@ -623,18 +640,23 @@ class Coordinator:
         if held.amendment is None:
             for out in mailbox.hand_out(now):
                 assert isinstance(out.client, _Client)
-                counts = join_u32(out.counts) if out.counts else b""
-                self.handed_out += sum(stop - start for start, stop in out.runs)
-                message = HandOut(
-                    out.client.number,
-                    out.first,
-                    counts,
-                    mailbox.state.stream,
-                    out.place,
-                    join_runs(out.runs),
-                    int(mailbox.state.ack_wait * 1000),
-                )
-                self._relay.tell(out.client.home, message)
+                before = 0
+                parts = (((), out.runs),) if held.asking is None else held.asking.parts(out.place, out.runs)
+                for asks, runs in parts:
+                    self._tell_to_look(held, out.client, asks)
+                    count = count_of(runs)
+                    message = HandOut(
+                        out.client.number,
+                        out.first + before,
+                        join_u32(out.counts[before : before + count]) if out.counts else b"",
+                        mailbox.state.stream,
+                        out.place,
+                        join_runs(runs),
+                        int(mailbox.state.ack_wait * 1000),
+                    )
+                    before += count
+                    self._relay.tell(out.client.home, message)
+                self.handed_out += before
         missed = mailbox.take_missed()
         if missed:
             self._lost(held, missed, "retention took events that were to be handed out again")
@@ -894,6 +916,10 @@ class Coordinator:
                 now_state = replace(
                     changed(), sections=sections if Safeguard.AMEND_AT_POINT in self._safeguards else ()
                 )
+                if not Asking(now_state).fits:
+                    text = "this condition and former ones that are still waited for ask too much of documents: "
+                    deferred.say(Refused(ErrorCode.LIMIT, text + "take `from ack`, or wait"))
+                    return
                 self._put_in_force(held, mailbox, now_state, {}, None, now)
                 self._when_written(held, deferred, now)
 
@@ -955,13 +981,11 @@ class Coordinator:
         keys: Mapping[Place, Sequence[int]] | None,
         now: float,
     ) -> None:
-        """From now on it is this: clients hear what it asks of documents before they get anything by it."""
-        former, before = mailbox.state.condition, _twigs_of(mailbox.state)
+        """From now on it is this."""
+        former = mailbox.state.condition
         mailbox.amended(state, added, keys)
+        held.asks(mailbox.state)
         self._compare_anew(held, former, mailbox.state)
-        if (asks := _twigs_of(state)) != before:
-            for client in held.clients:
-                self._relay.tell(client.home, Asks(client.number, asks))
         self._tell_watch(held, "subscribe")
         self._feed(held, mailbox, now)
 
@@ -1010,6 +1034,7 @@ class Coordinator:
                 mailbox.state = replace(mailbox.state, created=0, starts={})
                 cursors = dict.fromkeys(mailbox.places(), 0)
             mailbox.state = replace(mailbox.state, version=version, sections=_beside(mailbox.state.sections, cursors))
+            held.asks(mailbox.state)
             mailbox.seek(cursors)
             self._tell_watch(held, "unsubscribe", "it went on from another place")
             self._tell_watch(held, "subscribe")
@@ -1184,6 +1209,8 @@ class Coordinator:
             assert held.name == name
             if held.mailbox is not None:
                 held.mailbox.validate()
+                asking = Asking(held.mailbox.state)
+                assert asking == held.asking if asking.is_any else held.asking is None
             assert not held.feed or self._by_feed[held.feed] == name
             for client in [*held.clients, *held.waiting]:
                 assert self._client_of[client] == name
@@ -1235,13 +1262,6 @@ def _listed(places: Any) -> list[Any]:
     if type(places) is not list or not places:
         raise Refused(ErrorCode.BAD_REQUEST, "dead_replay: say `all`, or `places` such as ann@1763492000:120 in a list")
     return places
-
-
-def _twigs_of(state: DurableState) -> tuple[str, ...]:
-    """What it asks of documents."""
-    if "xpath" not in state.condition.lower():
-        return ()
-    return twigs(parse_condition(state.condition, CANONICAL_BYTES_MAX))
 
 
 def parse_wish(pattern: str, condition: str, exact: bool) -> tuple[str, str]:

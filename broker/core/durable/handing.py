@@ -64,6 +64,8 @@ class _Part:
     first: int
     at: int
     runs: list[Run]
+    checks: list[Any]
+    """What the client is to look for in these documents."""
     until: float
     """When the coordinator hands it out again, perhaps to another client; later if the client says something before."""
 
@@ -107,6 +109,10 @@ class _Attachment:
     bytes: int = 0
     moving: Moving | None = None
     """What its DELTA compares with."""
+    checks: list[Any] = field(default_factory=list)
+    """What it is to look for in documents that are handed out from now on."""
+    told: list[Any] = field(default_factory=list)
+    """What it was told to look for, in what it is sent from now on."""
 
 
 class Handing:
@@ -200,7 +206,7 @@ class Handing:
         """Send these, when it is their turn."""
         one = self._attachments.get(message.number)
         if one is not None:
-            part = _Part(message, message.first, 0, split_runs(message.runs), now)
+            part = _Part(message, message.first, 0, split_runs(message.runs), one.checks, now)
             part.until += part.seconds
             one.queue.append(part)
             self._go_on_with(one, now)
@@ -236,11 +242,19 @@ class Handing:
         if one is not None:
             self._say(one, Gap(one.subscription, message.count, message.reason[:ERROR_TEXT_LENGTH_MAX]))
 
-    def recheck(self, number: int, checks: list[Any]) -> None:
-        """What the subscription asks of documents was changed: SUBACK says it once more, as the answer to nothing."""
+    def look_for(self, number: int, checks: list[Any]) -> None:
+        """What is handed out from now on was selected by this; what waits here, by what was said before."""
         one = self._attachments.get(number)
         if one is not None:
-            self._say(one, Suback(0, one.subscription, checks))
+            one.checks = checks
+
+    def told(self, number: int) -> list[Any]:
+        """What the client is told to look for, as it is let in."""
+        one = self._attachments.get(number)
+        if one is None:
+            return []
+        one.told = one.checks
+        return one.told
 
     def detached(self, message: Detached, now: float) -> None:
         """The coordinator let go of the client, or is gone."""
@@ -385,6 +399,9 @@ class Handing:
         if one.session.rights is not None and self._looks_again:
             pieces = self._allowed(one, part, pieces, one.session.rights, now)
         for first, portion in _joined(pieces):
+            if part.checks != one.told:
+                one.told = part.checks
+                self._say(one, Suback(0, one.subscription, part.checks))
             begin = part.at + first
             some = b"" if counts is None else join_u32(counts[begin : begin + portion.count])
             self._say_handed(one, part.first + first, some, portion, now)

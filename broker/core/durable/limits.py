@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "AMEND_SECONDS",
+    "ASKED_BYTES_MAX",
     "ATTACH_PAUSE_SECONDS",
     "ATTACH_SECONDS",
     "BODIES_GAP_BYTES",
@@ -68,6 +69,10 @@ PLACES_MAX = 4096
 
 SECTIONS_MAX = 64
 """Changes of a condition whose events are still owed: each stays until all before its ends is settled."""
+
+ASKED_BYTES_MAX = 12 * 1024
+"""Of all that XPATH asks for in a condition and in former ones: three conditions full of it. As XPath 1.0, with its
+items, it is some fifteen times as long, and SUBACK carries at most 256 KiB."""
 
 ACK_WAIT_MIN, ACK_WAIT_MAX = 0.1, 86_400.0
 """Seconds for an acknowledgement: below the former an event would come again before a busy client could answer; above

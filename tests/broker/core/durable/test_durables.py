@@ -188,6 +188,37 @@ def test_a_client_hears_what_is_asked_of_documents_and_again_when_that_is_change
             assert (told[0].request, told[0].subscription, len(told[0].checks)) == (0, 1, checks)
 
 
+@pytest.mark.slow
+def test_a_client_looks_for_what_an_event_was_selected_by_before_the_end_of_a_section_and_behind_it() -> None:
+    """Positions before the end of a section match its condition as well, so that a document has what both ask for."""
+    cluster = LogCluster(3)
+    publisher, subscriber, other = (cluster.connect(f"b{number}") for number in range(3))
+    subscribe(cluster, subscriber, "books", where="XPATH 'a' AND price > 8", max_unacked=3)
+    price(cluster, publisher, "1", 9.0)
+    assert drained(cluster, subscriber) == ["1"]
+    for body in "234567":
+        price(cluster, publisher, body, 9.0)
+    cluster.ask(other, "durable_set", name="books", where="XPATH 'b' AND price > 8", **{"from": "now"})
+    price(cluster, publisher, "8", 9.0)
+    cluster.ask(other, "durable_set", name="books", where="price > 8", **{"from": "now"})
+    price(cluster, publisher, "9", 9.0)
+    looks_for, found = "a", {}
+    cluster.run(1.0)
+    while subscriber.of(Handed):
+        got = subscriber.take()
+        for message in got:
+            if isinstance(message, Suback):
+                looks_for = "".join(sorted(xpath.split("'")[1] for xpath, _ in message.checks))
+            elif isinstance(message, Handed):
+                subscriber.got = [message]
+                found.update(dict.fromkeys(bodies(subscriber), looks_for))
+        last = max(one.first + one.portion.count - 1 for one in got if isinstance(one, Handed))
+        subscriber.got = []
+        subscriber.send(Ack(9, 1, AckVerb.ACK, [0, last]))
+        cluster.run(1.0)
+    assert found == {**dict.fromkeys("234", "a"), **dict.fromkeys("567", "ab"), "8": "b", "9": ""}
+
+
 @pytest.mark.parametrize(
     ("between", "first_is_settled", "again"),
     [("price < 8", False, ["two"]), ("price > 9", False, []), ("price < 8", True, [])],

@@ -22,7 +22,7 @@ from headgate.broker.core.effects import ReadRows
 from headgate.broker.core.inputs import Stored
 from headgate.protocol.data import LogName, decode_record, join_u32
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Fetched, Gap, Handed
+from headgate.protocol.messages import Ack, Acked, AckVerb, Ended, Fetched, Gap, Handed, Suback
 from tests.support.feed_world import FeedWorld
 from tests.support.log_disk import EPOCH
 
@@ -364,6 +364,29 @@ def test_a_slow_client_gets_all_that_there_is_no_room_for_while_it_goes_on(monke
     home.wake(5.0)
     home.ack(5, 5)
     assert len(home.events) == 5, "it said nothing of them for so long that they were handed out again"
+
+
+def test_what_waits_is_looked_at_by_what_it_was_selected_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The condition is changed while events wait here: SUBACK says the new one before the first that has it."""
+    monkeypatch.setattr(handing_room, "HANDED_BYTES", 1)
+    home = Home()
+    store(home.world, [1], [2], [3], [4])
+    first, second = [["boolean(//a)", ["n/a"]]], [["boolean(//b)", ["n/b"]]]
+    home.handing.look_for(home.number, first)
+    assert home.handing.told(home.number) == first
+    home.hand_out(1, [(0, 1)])
+    home.hand_out(2, [(1, 2)])
+    home.handing.look_for(home.number, second)
+    home.hand_out(3, [(2, 3)])
+    home.handing.look_for(home.number, [])
+    home.hand_out(4, [(3, 4)])
+    for number in range(1, 5):
+        home.ack(number, number)
+    told = [
+        one.checks if isinstance(one, Suback) else one.first for one in home.said if isinstance(one, Handed | Suback)
+    ]
+    assert told == [1, 2, second, 3, [], 4]
+    assert all((one.request, one.subscription) == (0, 4) for one in home.said if isinstance(one, Suback))
 
 
 def test_a_client_that_takes_nothing_is_sent_nothing() -> None:
