@@ -22,7 +22,7 @@ Order of reading: `cluster`, `serving`, `cold_start`, `address_book`.
 """
 
 from .cluster import HERE, LIFE_SHIFT, WAIT, Cluster, ClusterEvent, Moved
-from .messages import Routed, StoreMessage
+from .messages import Roster, Routed, StoreMessage
 
 __all__ = [
     "Cluster",
@@ -30,6 +30,7 @@ __all__ = [
     "HERE",
     "LIFE_SHIFT",
     "Moved",
+    "Roster",
     "Routed",
     "StoreMessage",
     "WAIT",

@@ -8,8 +8,8 @@
     5.2 to 5.4        bytes a second against l and against copies
 
 Publications and subscriptions are those of `bloom_cube`, 0.1 of each a second and broker, a message of 4 KB. What is at
-0 bits has the keys of 1,024 and follows the edges whatever it is. What is not measured here: 4.21 and 4.22, the upkeep
-of Chord, which our brokers do not run below 65 of them (see `routing`, and RUNBOOK for what an idle link sends).
+0 bits has the keys of 1,024 and follows the edges whatever it is. Figures 4.21 and 4.22, the upkeep of the overlay, are
+those of `bloom_upkeep`.
 """
 
 from __future__ import annotations

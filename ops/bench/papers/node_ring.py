@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
+from typing import NamedTuple
 
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.cluster import Routed, StoreMessage
@@ -34,7 +35,7 @@ from headgate.broker.simulator.engine import World
 from headgate.protocol.messages import Control, Deliver, Forward, Hello, Message
 from headgate.protocol.wire import decode, encode
 
-__all__ = ["NodeClient", "NodeRing", "word_of"]
+__all__ = ["Carried", "NodeClient", "NodeRing", "word_of"]
 
 _LATENCY_SECONDS = 0.001
 _SETTLE_SECONDS_MAX = 300.0
@@ -85,6 +86,16 @@ class _End:
     open: bool = True
 
 
+class Carried(NamedTuple):
+    """A message that was sent: when, from which end of a link to which, how long it is, and what."""
+
+    time: float
+    sender: int
+    receiver: int
+    bytes: int
+    message: Message
+
+
 class NodeClient:
     """A client's connection, and what it was told."""
 
@@ -110,6 +121,8 @@ class NodeRing(World):
         super().__init__(f"{seed} nodes", now=1_000.0)
         self.words: Counter[str] = Counter()
         self._limits = limits
+        self.carried: list[Carried] | None = None
+        """Every message between brokers from now on, for who wants more than their number."""
         self._links = count(1)
         self._ends: dict[int, _End] = {}
         self._clients: dict[int, NodeClient] = {}
@@ -123,6 +136,13 @@ class NodeRing(World):
     def nodes(self) -> list[Node]:
         """All Nodes."""
         return [broker.node for broker in self._by_address.values()]
+
+    @property
+    def links(self) -> dict[int, tuple[str, int]]:
+        """The ends of the links that there are: whose it is, and the other end."""
+        return {
+            link: (end.broker.node.cluster.config.name, end.other.link) for link, end in self._ends.items() if end.open
+        }
 
     def connect(self, place: int) -> NodeClient:
         """A client at one of the brokers."""
@@ -188,7 +208,10 @@ class NodeRing(World):
         word = word_of(message)
         if word:
             self.words[word] += 1
-        read = decode(encode(message))
+        data = encode(message)
+        if self.carried is not None:
+            self.carried.append(Carried(self.now, end.link, end.other.link, len(data), message))
+        read = decode(data)
 
         def arrive() -> None:
             if end.other.open:
