@@ -829,11 +829,10 @@ class Coordinator:
             self._relay.tell(identifier, AskEnds(self._numbers, stream))
 
     def _ask_ends(self, teller: int, message: AskEnds, now: float) -> None:
+        # Not the high watermark: who starts again knows it late, and copies hear of it late. Nor what is here alone: who
+        # was the only broker has acknowledged what nobody else has copied yet.
         logs = self._log.by_stream.get(message.stream, ())
-        # Whose log it is knows the high watermark, once it has recovered; others have it a moment later than the rows.
-        exact = self._log.recovered
-        ends = ((held.name, held.readable if held.own and exact else held.next) for held in logs)
-        places = tuple(FeedPlace(name.broker, name.epoch, end) for name, end in ends)
+        places = tuple(FeedPlace(held.name.broker, held.name.epoch, held.known) for held in logs)
         self._relay.tell(teller, ToldEnds(message.number, self._cluster.config.name, places))
 
     def _told_ends(self, teller: int, message: ToldEnds, now: float) -> None:

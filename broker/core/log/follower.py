@@ -84,6 +84,7 @@ class Follower:
         if not self._log.available:
             return
         held = self._log.hold(name)
+        held.offered = max(held.offered, offer.end)
         if held.assigned != held.next:
             return  # from an earlier link, and not on disk yet: it will ask again
         if held.next < first:

@@ -335,6 +335,9 @@ class Leader:
     def _pump(self, follower: _Follower, progress: _Progress, now: float) -> None:
         """Send on what our disk has and it has not."""
         held = progress.held
+        if progress.known and progress.sent > held.next:  # it was sent what has been taken back since
+            progress.known = False
+            self._offer(follower, held, now)
         if progress.sent >= held.next or not self._may_go_on(progress):
             return
         if not self._has_room(follower):
@@ -503,7 +506,8 @@ class Leader:
             assert follower.under_way_bytes == sum(sizes)
             for name, progress in follower.logs.items():
                 assert progress.held is self._log.logs[name] and progress.held.own
-                assert progress.held.confirmed[identifier] <= progress.sent <= progress.held.next
+                # Who does not know how far a follower is looks at nothing that it was sent before.
+                assert not progress.known or progress.held.confirmed[identifier] <= progress.sent <= progress.held.next
         for held in self._log.own_logs():
             assert all(held.name in self._followers[one].logs for one in held.confirmed)
         assert self._log.needed == (0 if self._cluster.address_book.nobody() else self._others)

@@ -135,6 +135,7 @@ class HeldLog:
     unproven: bool = False  # a copy that has rows before k disks have them, so what its owner says of that counts
     kept: int = 0  # the high watermark that the disk was asked to remember
     orphan: bool = False  # a copy of what the disk of the broker that wrote it has not got
+    offered: int = 0  # a copy: up to where its owner had it when it offered it; some of that may be on its disk alone
     dead_end: int | None = None  # its followers take no rows behind it: those are not delivered
     uncommitted: deque[_Uncommitted] = field(default_factory=deque, repr=False)  # rows of this life behind `safe`
     waiters: deque[Any] = field(default_factory=deque, repr=False)
@@ -175,6 +176,11 @@ class HeldLog:
     def revocable(self) -> bool:
         """Whether rows of it may be taken back."""
         return (self.own or self.unproven) and self.name.kind == LogKind.EVENTS
+
+    @property
+    def known(self) -> int:
+        """Up to where it goes, as far as is known here, wherever its rows are and whether they are safe or not."""
+        return max(self.next, self.offered)
 
     @property
     def readable(self) -> int:
