@@ -17,6 +17,7 @@ PINNED = [
     ),
     (DurableOptions(7005, 2), "what retention had taken before a subscription began was owed to it"),
     (DurableOptions(30013, 2), "a newcomer that had met nobody said that a producer had published nothing"),
+    (DurableOptions(40072, 1), "a removal that another coordinator fenced off left the subscription without one"),
     (DurableOptions(40106, 1), "`from now` began at the start of a log that nobody had copied yet"),
     (DurableOptions(40188, 1), "a follower counted rows that were taken back while its disk was full"),
     (DurableOptions(40230, 1), "`from now` began at the high watermark of a broker that had just started, which was 0"),

@@ -282,7 +282,7 @@ class Coordinator:
                 self._look_again(held, now)
             return
         state = self._keeping.state_of(name)
-        if state is not None and not state.removed:
+        if state is not None and not state.removed and not self._keeping.is_writing(name):  # who writes looks again
             self._take(self._held(name), now)
 
     def _held(self, name: str) -> _Held:
@@ -330,8 +330,6 @@ class Coordinator:
 
     def _take(self, held: _Held, now: float) -> None:
         """Write the next generation; when k disks have it, this broker is the coordinator."""
-        if self._keeping.is_writing(held.name):
-            return
         state = self._keeping.state_of(held.name)
         assert state is not None
         self._fence(held, replace(state, generation=state.generation + 1), True, now)
@@ -1072,6 +1070,9 @@ class Coordinator:
         def written(done: bool, now: float) -> None:
             text = "another broker coordinates it now, and it is not known whether it is removed: look, and try again"
             deferred.say({"removed": name} if done else Refused(ErrorCode.UNAVAILABLE, text))
+            if not done:
+                self._keeping.anew(now)
+                self._keeping.find(name)
 
         self._keeping.write(state, written, now)
         return deferred
