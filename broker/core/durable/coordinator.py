@@ -827,8 +827,8 @@ class Coordinator:
             self._relay.tell(identifier, AskEnds(self._numbers, stream))
 
     def _ask_ends(self, teller: int, message: AskEnds, now: float) -> None:
-        # Not the high watermark: who starts again knows it late, and copies hear of it late. Nor what is here alone: who
-        # was the only broker has acknowledged what nobody else has copied yet.
+        # Not the high watermark: who starts again knows it late, and copies hear of it late. Nor what is here alone: a
+        # broker that was the only one has acknowledged what nobody else has copied yet.
         logs = self._log.by_stream.get(message.stream, ())
         places = tuple(FeedPlace(held.name.broker, held.name.epoch, held.known) for held in logs)
         self._relay.tell(teller, ToldEnds(message.number, self._cluster.config.name, places))
