@@ -41,6 +41,8 @@ _BODIES = [BODY] * CHUNK_EVENTS
 _LONE_EVENTS = 200
 _ROLES = {
     "": '[roles.all]\npublish = [{ pattern = "bench" }]\nsubscribe = [{ pattern = "bench" }]\n',
+    "limits": '[roles.all]\npublish = [{ pattern = "bench" }]\nsubscribe = [{ pattern = "bench" }]\n'
+    "events_per_second = 1_000_000_000\nbytes_per_second = 1_000_000_000_000\n",
     "condition": '[roles.all]\npublish = [{ pattern = "bench" }]\n'
     f'subscribe = [{{ pattern = "bench", where = "{_CONDITION}" }}]\n',
     "both": f'[roles.all]\npublish = [{{ pattern = "bench", where = "{_CONDITION}" }}]\n'
@@ -63,6 +65,7 @@ CASES = (
     Case("open, the subscriber says the condition", where=_CONDITION),
     Case("TLS", tls=True),
     Case("names", roles=""),
+    Case("names, and limits that nobody meets", roles="limits"),
     Case("a right with the condition", roles="condition"),
     Case("that, and another to publish", roles="both"),
     Case("TLS and a right with the condition", tls=True, roles="condition"),
