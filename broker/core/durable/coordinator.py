@@ -454,10 +454,8 @@ class Coordinator:
             self._fence(held, replace(state, starts={**starts, **state.starts}), False, now)
 
         start = message.options.get("from", "now")
-        if start == "start":
-            begin({}, True, now)
-        else:
-            self._survey(state.stream, begin, now)
+        # What retention had taken before is not owed; what it takes from then on is told as lost.
+        self._survey(state.stream, begin, now, begins=start == "start")
 
     def _wished(self, message: Attach, now: float) -> DurableState:
         """The state that a client asks for. Raises Refused."""
@@ -817,20 +815,23 @@ class Coordinator:
 
     # --- where logs end ----------------------------------------------------------------------------------------------
 
-    def _survey(self, stream: str, then: Callable[[dict[Place, int], bool, float], None], now: float) -> None:
-        """Where the logs of a stream end, as far as brokers can be reached."""
+    def _survey(
+        self, stream: str, then: Callable[[dict[Place, int], bool, float], None], now: float, begins: bool = False
+    ) -> None:
+        """Where the logs of a stream end, or begin, as far as brokers can be reached."""
         self._numbers += 1
         asked = dict.fromkeys(self._everybody())
         self._surveys[self._numbers] = _Survey(asked, now + SURVEY_SECONDS, then)
         self._timers.by(ENDS, now + SURVEY_SECONDS)
         for identifier in list(asked):
-            self._relay.tell(identifier, AskEnds(self._numbers, stream))
+            self._relay.tell(identifier, AskEnds(self._numbers, stream, begins))
 
     def _ask_ends(self, teller: int, message: AskEnds, now: float) -> None:
         # Not the high watermark: who starts again knows it late, and copies hear of it late. Nor what is here alone: a
         # broker that was the only one has acknowledged what nobody else has copied yet.
         logs = self._log.by_stream.get(message.stream, ())
-        places = tuple(FeedPlace(held.name.broker, held.name.epoch, held.known) for held in logs)
+        ends = ((held.name, held.first if message.begins else held.known) for held in logs)
+        places = tuple(FeedPlace(name.broker, name.epoch, end) for name, end in ends)
         self._relay.tell(teller, ToldEnds(message.number, self._cluster.config.name, places))
 
     def _told_ends(self, teller: int, message: ToldEnds, now: float) -> None:

@@ -298,7 +298,9 @@ class Mailbox:
             raise ProtocolViolation(f"{count_of(runs)} events have as many keys, not {len(keys)}")
         log = self._logs.get(place)
         if log is None:
-            log = self._add_log(place, Cursor(max(start, first)))
+            # From the start of all logs, which are known: one that was not there then begins with its first event.
+            is_new = bool(self.state.starts) and not self.state.created
+            log = self._add_log(place, Cursor(0 if is_new else max(start, first)))
         missed = self._trim(log, first)
         known = max(log.fed, log.first)
         if start > known or upto <= known or not self.wants_feed:

@@ -347,16 +347,17 @@ class Fetch:
 @CONTROLS.message(67)
 @dataclass(slots=True)
 class AskEnds:
-    """Where do the logs of this stream end that you hold?"""
+    """Where do the logs of this stream end that you hold? With `begins`: where do they begin, as retention has it?"""
 
     number: Counter
     stream: Name
+    begins: Flag
 
 
 @CONTROLS.message(68)
 @dataclass(slots=True)
 class ToldEnds:
-    """There, as far as they may be read; `broker` is who tells."""
+    """There, as far as is known here; `broker` is who tells."""
 
     number: Counter
     broker: Name
