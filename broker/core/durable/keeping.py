@@ -13,9 +13,10 @@ From then on its generation is the *base* of the states that it writes. Of two s
 what the other one has beside it was written by a coordinator that was fenced off, and nobody was told that it is kept.
 
 A broker that has kept a state refuses writes of older generations, and of another coordinator's same generation. So a
-coordinator which does not know yet that it was replaced can confirm nothing, and hears it at its next write. (Paxos
-with k disks for a write, N - k + 1 for a promise, and the base as the accepted ballot; states of one base are joined,
-so no value has to be chosen.)
+coordinator which does not know yet that it was replaced can confirm nothing, and hears it at its next write. For that
+its writes go to those alone that kept its generation when it fenced, for nobody has fenced a newcomer. Where too few of
+them can be reached it fences once more, with the same generation. (Paxos with k disks for a write, N - k + 1 for a
+promise, and the base as the accepted ballot; states of one base are joined, so no value has to be chosen.)
 """
 
 from __future__ import annotations
@@ -70,6 +71,16 @@ Written: TypeAlias = Callable[[bool, float], None]
 
 
 @dataclass(slots=True, eq=False)
+class _Fence:
+    """Brokers that keep to a generation of this broker."""
+
+    generation: int
+    number: int
+    """Of the write that fenced last: some answer it when it is done."""
+    kept: dict[int, None]
+
+
+@dataclass(slots=True, eq=False)
 class _Write:
     """A state on its way to k disks."""
 
@@ -109,6 +120,7 @@ class Keeping:
         self._safeguards = cluster.safeguards
         self._kept: dict[str, _Kept] = {}
         self._writes: dict[str, _Write] = {}
+        self._fences: dict[str, _Fence] = {}
         self._numbers = 0
         self._arc = (cluster.me, cluster.me)
         self._heard: dict[int, None] = {}
@@ -178,12 +190,22 @@ class Keeping:
         self._numbers += 1
         state = replace(state, coordinator=self._cluster.me)
         write = _Write(self._numbers, state.name, state.generation, encode_state(state), then, now + WRITE_SECONDS)
-        write.fence = fence and Safeguard.DURABLE_FENCE in self._safeguards
+        write.fence = self._has_to_fence(write, fence)
         self._writes[state.name] = write
         self._remember(state.name, state.generation, write.data, self._cluster.me)
         self._keep_here(write, now)
         self._ask_others(write, now)
         self._timers.by(KEEPING, write.again_at)
+
+    def _has_to_fence(self, write: _Write, is_new: bool) -> bool:
+        if Safeguard.DURABLE_FENCE not in self._safeguards:
+            return False
+        return is_new or sum(self._relay.is_here(one) for one in self._fenced(write)) < self._log.needed
+
+    def _fenced(self, write: _Write) -> Iterable[int]:
+        """Who keeps to the generation of that write."""
+        fence = self._fences.get(write.name)
+        return fence.kept if fence is not None and fence.generation == write.generation else ()
 
     def is_writing(self, name: str) -> bool:
         """Whether a write of it is under way."""
@@ -218,6 +240,9 @@ class Keeping:
         """
         key = key_of(write.name)
         ahead = [info.identifier for info in self._cluster.linked()]
+        if not write.fence and Safeguard.DURABLE_FENCE in self._safeguards:
+            fenced = self._fenced(write)
+            ahead = [one for one in ahead if one in fenced]
         ahead.sort(key=lambda one: (one in self._silent, distance(key, one)))
         wanted = len(ahead) if write.fence else self._log.needed + more
         for identifier in ahead:
@@ -233,6 +258,9 @@ class Keeping:
         if write.here and enough and self._writes.get(write.name) is write:
             del self._writes[write.name]
             self.keepers[write.name] = dict(write.kept)
+            if write.fence:
+                fenced = {**dict.fromkeys(self._fenced(write)), **write.kept}
+                self._fences[write.name] = _Fence(write.generation, write.number, fenced)
             self.states_written += 1
             kept = self._kept[write.name]
             # Another coordinator may have been heard of in the meantime, by way of a third broker.
@@ -254,6 +282,7 @@ class Keeping:
                 write.then(False, now)
                 continue
             write.again_at = now + WRITE_SECONDS
+            write.fence = self._has_to_fence(write, write.fence)
             if not write.here:
                 self._keep_here(write, now)
             silent = [one for one in write.asked if one not in write.kept]
@@ -265,7 +294,9 @@ class Keeping:
         self._timers.at(KEEPING, min((write.again_at for write in self._writes.values()), default=NEVER))
 
     def _was_kept(self, teller: int, message: StateKept, now: float) -> None:
-        write = self._writes.get(message.name)
+        write, fence = self._writes.get(message.name), self._fences.get(message.name)
+        if fence is not None and fence.number == message.number:
+            fence.kept[teller] = None
         if write is None or write.number != message.number:
             return
         if write.fence and message.state:

@@ -176,6 +176,31 @@ def test_a_fence_that_is_asked_for_again_is_answered_as_before() -> None:
     assert [one.state for one in said if isinstance(one, StateKept)] == [encode_state(old)] * 2
 
 
+def test_a_newcomer_that_nobody_has_fenced_does_not_count_alone() -> None:
+    """b1 coordinates, and can reach b3 alone, which has just come: the others may have another coordinator by now."""
+    cluster = LogCluster(3)
+    ids = sorted(map(broker_id, ("b0", "b1", "b2", "b3")))
+    names = (f"orders{n}" for n in range(999))
+    name = next(one for one in names if min(ids, key=lambda id: distance(key_of(one), id)) == broker_id("b1"))
+    one, publisher = cluster.connect("b1"), cluster.connect("b1")
+    assert isinstance(subscribe(cluster, one, name), Suback)
+    cluster.store(publisher, "a")
+    cluster.until(lambda: bool(one.of(Handed)))
+    first = one.of(Handed)[0].first
+    for other in ("b0", "b2"):
+        cluster.hold(other, "b1", "b3")
+        cluster.cut("b1", other)
+        cluster.cut(other, "b1")
+    cluster.start("b3", ["b1"])
+    cluster.until(lambda: cluster.linked("b1", "b3"))
+    one.send(Ack(9, 1, AckVerb.ACK, [0, first]))
+    cluster.run(4.0)
+    assert cluster.node("b1").durables.coordinator_name(name) == "b1"
+    assert not one.of(Acked)
+    cluster.release()
+    cluster.until(lambda: bool(one.of(Acked) or one.of(Ended)))
+
+
 def test_a_disk_that_is_slow_does_not_get_an_older_generation_behind_a_newer_one() -> None:
     cluster = LogCluster(3)
     name = name_at(cluster, "b1")
