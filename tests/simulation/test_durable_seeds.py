@@ -21,6 +21,7 @@ PINNED = [
     (DurableOptions(40106, 1), "`from now` began at the start of a log that nobody had copied yet"),
     (DurableOptions(40188, 1), "a follower counted rows that were taken back while its disk was full"),
     (DurableOptions(40230, 1), "`from now` began at the high watermark of a broker that had just started, which was 0"),
+    (DurableOptions(41027), "a cumulative acknowledgement took what was sent behind it, under lower numbers"),
     (
         DurableOptions(30011, 1),
         "a newcomer that had met nobody registered a name that there was, and handed out from its start",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from headgate.matching import MatchingError
 from headgate.matching.dynamic import Tally
@@ -86,6 +86,15 @@ class _Chunk:
     time: float
 
 
+class _Late(NamedTuple):
+    """Delivery numbers that were sent behind higher ones."""
+
+    start: int
+    stop: int
+    highest: int
+    """That had been sent before: who acknowledges that, or less, may not have had these yet."""
+
+
 @dataclass(slots=True, eq=False)
 class _Attachment:
     """A client's part in a durable subscription, as its home sees it."""
@@ -105,6 +114,10 @@ class _Attachment:
     """Logs that no broker had that can be reached: when to look again, and after which pause the next time."""
     sent: list[Run] = field(default_factory=list)
     """Delivery numbers that the client was sent and has not settled: what a cumulative acknowledgement is of."""
+    late: list[_Late] = field(default_factory=list)
+    """In the order of sending."""
+    highest: int = 0
+    """Of the numbers that it was sent."""
     chunks: list[_Chunk] = field(default_factory=list)
     bytes: int = 0
     moving: Moving | None = None
@@ -274,22 +287,23 @@ class Handing:
             return
         milliseconds = None if message.seconds < 0 else int(message.seconds * 1000)
         spans = tuple(message.spans)
-        explicit = spans
+        had: tuple[int, ...] = ()
         if spans and not spans[0]:
-            # All that the client has: what is on its way to it, or was never sent, has lower numbers now and then.
-            sent = tuple(number for start, stop in _upto(one.sent, spans[1]) for number in (start, stop - 1))
-            explicit = spans[2:]
-            for place in range(0, len(sent), SPANS_MAX):
-                part = sent[place : place + SPANS_MAX]
+            # All that the client had: what is on its way to it, or was never sent, has lower numbers now and then.
+            had = tuple(number for start, stop in _upto(one, spans[1]) for number in (start, stop - 1))
+            self._reach(one, spans[1], now)
+            spans = spans[2:]
+            for place in range(0, len(had), SPANS_MAX):
+                part = had[place : place + SPANS_MAX]
                 self._tell(one.coordinator, Settle(one.number, 0, message.verb, part, milliseconds, message.text))
         self._tell(
-            one.coordinator,
-            Settle(one.number, message.request, message.verb, explicit, milliseconds, message.text),
+            one.coordinator, Settle(one.number, message.request, message.verb, spans, milliseconds, message.text)
         )
-        if self.watch is not None:
-            self.watch.answered(one.number, message.verb, spans)
         if spans:
             self._reach(one, max(spans[1::2]), now)
+        spans = had + spans
+        if self.watch is not None:
+            self.watch.answered(one.number, message.verb, spans)
         if message.verb != AckVerb.PROGRESS:
             for first, last in zip(spans[::2], spans[1::2], strict=True):
                 for start, stop in _take(one.sent, first, last + 1):
@@ -456,7 +470,13 @@ class Handing:
             self.watch.handed(one.number, one.name, message)
         self.events += portion.count
         size = len(portion.records)
-        _put(one.sent, first, first + portion.count)
+        stop = first + portion.count
+        _put(one.sent, first, stop)
+        if stop <= one.highest:  # its log was missing
+            one.late.append(_Late(first, stop, one.highest))
+            if len(one.late) > HANDED_RUNS:
+                del one.late[0]
+        one.highest = max(one.highest, stop - 1)
         chunk = _Chunk(first, first + portion.count - 1, portion.count, size, now)
         insort(one.chunks, chunk, key=lambda one: one.first)  # a log that was missing may be late
         one.bytes += size
@@ -557,9 +577,15 @@ def _put(sent: list[Run], start: int, stop: int) -> None:
         del sent[0]
 
 
-def _upto(sent: list[Run], last: int) -> list[Run]:
-    """Those up to that number."""
-    return intersect(sent[: bisect_left(sent, last + 1, key=_start)], [(0, last + 1)])
+def _upto(one: _Attachment, last: int) -> list[Run]:
+    """Those up to that number that were sent before it: a client that has the number has those."""
+    sent = intersect(one.sent[: bisect_left(one.sent, last + 1, key=_start)], [(0, last + 1)])
+    if not one.late:
+        return sent
+    one.late = [late for late in one.late if intersect(one.sent, [(late.start, late.stop)])]
+    at = next((at for at, late in enumerate(one.late) if late.start <= last < late.stop), None)
+    behind = one.late[at + 1 :] if at is not None else [late for late in one.late if late.highest >= last]
+    return subtract(sent, sorted((late.start, late.stop) for late in behind))
 
 
 def _take(sent: list[Run], start: int, stop: int) -> list[Run]:
