@@ -582,7 +582,8 @@ def _upto(one: _Attachment, last: int) -> list[Run]:
     sent = intersect(one.sent[: bisect_left(one.sent, last + 1, key=_start)], [(0, last + 1)])
     if not one.late:
         return sent
-    one.late = [late for late in one.late if intersect(one.sent, [(late.start, late.stop)])]
+    while one.late and not intersect(one.sent, [(one.late[0].start, one.late[0].stop)]):
+        del one.late[0]
     at = next((at for at, late in enumerate(one.late) if late.start <= last < late.stop), None)
     behind = one.late[at + 1 :] if at is not None else [late for late in one.late if late.highest >= last]
     return subtract(sent, sorted((late.start, late.stop) for late in behind))

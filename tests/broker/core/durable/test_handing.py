@@ -485,14 +485,27 @@ def test_by_brute_force_exactly_what_was_sent_and_is_not_settled_is_told(
         at += count
     random.shuffle(parts)  # a log that nobody had comes late
     open_: set[int] = set()
-    for is_cumulative, first, more, verb in acks:
+    turn_of: dict[int, int] = {}
+    behind: dict[int, int] = {}  # number -> the highest one that was sent before its message
+
+    def had(last: int, number: int) -> bool:
+        """Whether a client that has, or says, the one has had the other."""
+        return turn_of[number] <= turn_of[last] if last in turn_of else behind[number] < last
+
+    for turn, (is_cumulative, first, more, verb) in enumerate(acks):
         if parts and random.random() < 0.5:
             start, run = parts.pop()
             home.hand_out(start, [run])
-            open_ |= set(range(start, start + run[1] - run[0]))
+            numbers = set(range(start, start + run[1] - run[0]))
+            behind |= dict.fromkeys(numbers, max(turn_of, default=0))
+            turn_of |= dict.fromkeys(numbers, turn)
+            open_ |= numbers
         last, before = first + more, told_settled(home)
         home.ack(0 if is_cumulative else first, last, verb=AckVerb[verb.upper()])
-        covered = set(range(0 if is_cumulative else first, last + 1))
+        if is_cumulative:
+            covered = {number for number in turn_of if number <= last and had(last, number)}
+        else:
+            covered = set(range(first, last + 1))
         if verb != "progress":
             expected = open_ & covered if is_cumulative else covered
             assert told_settled(home) - before == expected - before
