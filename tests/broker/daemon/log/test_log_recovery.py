@@ -97,7 +97,7 @@ def test_flipped_bits_are_noticed_wherever_they_matter(kit: LogKit, name: str) -
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_many_flipped_bits_are_noticed_wherever_they_matter(kit: LogKit, name: str) -> None:
-    flip_bits(kit, name, 1000)
+    flip_bits(kit, name, 600)
 
 
 def flip_bits(kit: LogKit, name: str, count: int) -> None:
