@@ -32,7 +32,7 @@ class Certificates:
         self._key, self._ca = key, ca
         self.failures = 0
         self.when_failed: Callable[[str], None] = lambda reason: None
-        """Set by whoever wants to know why a handshake failed."""
+        """Told why a handshake failed; the server sets it."""
         self.contexts = [ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)]
         self.contexts[0].verify_mode = _ASKED[asked]
         self.contexts[0].sslobject_class = _observed(self._failed)

@@ -116,7 +116,7 @@ class Connection(asyncio.BufferedProtocol):
         """Write what is queued now; close when the session is over."""
         transport = self._transport
         if transport is None or self._writing:
-            return  # told of a full buffer in the middle of a write, somebody had something to say: it goes behind
+            return  # a pause was told in the middle of a write: what its handler sends goes behind it
         session = self.session
         self._writing = True
         try:

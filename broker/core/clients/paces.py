@@ -80,7 +80,7 @@ class Paces:
             self._timers.by(PACES, even)
 
     def go_on(self, now: float) -> None:
-        """Read whoever has paid."""
+        """Read the links of users whose buckets are no longer below zero."""
         soonest = NEVER
         for link, user in list(self._muted.items()):
             even = max(bucket.even for bucket in self._of[user])
@@ -95,14 +95,14 @@ class Paces:
         self._muted.pop(link, None)
 
     def begin_anew(self) -> None:
-        """The limits may be others: nobody owes anything."""
+        """The limits may be others: all buckets begin full."""
         self._of.clear()
         for link in list(self._muted):
             self._speak(link)
         self._timers.at(PACES, NEVER)
 
     def validate(self) -> None:
-        """Whoever is muted owes something, and somebody will look."""
+        """Asserts that each muted user has buckets, and that the timer is set while there are some."""
         assert all(user in self._of for user in self._muted.values())
         assert not self._muted or self._timers.when(PACES) < NEVER
 

@@ -101,7 +101,7 @@ class Policy:
     version: str = ""
     """The digest of both, the same at each broker of a cluster."""
     issuers: frozenset[str] = frozenset()
-    """Credentials that anybody may have whom somebody else names: the keys that sign web tokens."""
+    """Credentials of users that are in no file: the keys that sign web tokens."""
     _rights: dict[tuple[str, ...], Rights] = field(default_factory=dict, repr=False, compare=False)
 
     def rights_of(self, user: str, roles: tuple[str, ...] | None = None) -> Rights | None:

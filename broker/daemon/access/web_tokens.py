@@ -1,4 +1,4 @@
-"""Web tokens (JWT, RFC 7519): somebody else says who a client is and which roles it has, and signs it with a key.
+"""Web tokens (JWT, RFC 7519): an issuer says who a client is and which roles it has, and signs that with its key.
 
     issuer, audience, algorithms   are settings: what a token says of itself never decides how it is checked
     keys                           a file, a set of JWK (RFC 7517); a token names one of them by its `kid`

@@ -32,7 +32,7 @@ from ..limits import CHUNK_EVENTS
 from ..peers import BODY
 from .report import console, short
 
-__all__ = ["CASES", "Case", "Cost", "add_arguments", "measure", "run"]
+__all__ = ["CASES", "Case", "Cost", "add_arguments", "measure", "run", "secured"]
 
 _TOPIC = "bench/rights"
 _CONDITION = "price < 1000 AND symbol = 'OTE'"
@@ -80,20 +80,26 @@ class Cost(NamedTuple):
     spent: float
 
 
+def secured(folder: Path, password: str = "") -> str:
+    """Make certificates of the broker `bench` and a user `ann`, with the role `all`, in a folder; returns its token."""
+    from headgate.broker.daemon.access import Token, User, UsersFile, new_token
+    from headgate.ops.commands import cert
+
+    arguments = argparse.Namespace(action="init", folder=folder, brokers="bench", hosts="", days=1)
+    with redirect_stdout(StringIO()):
+        cert.run(arguments)
+    with UsersFile(folder / "users.toml").changing() as users:
+        token, number, digest = new_token()
+        users["ann"] = User(password, ["all"], tokens={number: Token(digest)})
+    return token
+
+
 class _Realm:
     """Certificates, users and roles for every case, in one folder."""
 
     def __init__(self, folder: Path) -> None:
-        from headgate.broker.daemon.access import Token, User, UsersFile, new_token
-        from headgate.ops.commands import cert
-
         self.folder = folder
-        arguments = argparse.Namespace(action="init", folder=folder, brokers="bench", hosts="", days=1)
-        with redirect_stdout(StringIO()):
-            cert.run(arguments)
-        with UsersFile(folder / "users.toml").changing() as users:
-            self.token, number, digest = new_token()
-            users["ann"] = User(roles=["all"], tokens={number: Token(digest)})
+        self.token = secured(folder)
         for name, text in _ROLES.items():
             (folder / f"roles-{name}.toml").write_text(text, encoding="utf-8")
 

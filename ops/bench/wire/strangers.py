@@ -17,9 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from statistics import quantiles
 from tempfile import TemporaryDirectory
@@ -34,6 +32,7 @@ from headgate.protocol.wire import encode_chunks, frame
 
 from ..kit import Child, Cores, MeasurementFailed, Server, running
 from .report import console
+from .rights import secured
 
 __all__ = ["WAYS", "Outcome", "Times", "add_arguments", "measure", "run"]
 
@@ -85,16 +84,10 @@ class Realm:
         from cryptography.hazmat.primitives.asymmetric import ec
         from jwt.algorithms import ECAlgorithm
 
-        from headgate.broker.daemon.access import Token, User, UsersFile, hash_password, new_token
-        from headgate.ops.commands import cert
+        from headgate.broker.daemon.access import hash_password, new_token
 
         self.folder = folder
-        arguments = argparse.Namespace(action="init", folder=folder, brokers="bench", hosts="", days=1)
-        with redirect_stdout(StringIO()):
-            cert.run(arguments)
-        with UsersFile(folder / "users.toml").changing() as users:
-            self.token, number, digest = new_token()
-            users["ann"] = User(hash_password("correct horse"), ["all"], tokens={number: Token(digest)})
+        self.token = secured(folder, hash_password("correct horse"))
         (folder / "roles.toml").write_text(_ROLES, encoding="utf-8")
         ours, another = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
         key = json.loads(ECAlgorithm.to_jwk(ours.public_key())) | {"kid": "k"}
