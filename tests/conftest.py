@@ -20,12 +20,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-# All modules share the Java machine that the first one starts; a gigabyte is too little for the audit's plans. Few of
-# them run so long that Java's second compiler is worth its time.
-os.environ.setdefault(
-    "PYSPARK_SUBMIT_ARGS",
-    "--driver-memory 4g --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell",
-)
+# All modules share the Java machine that the first one starts; a gigabyte is too little for the audit's plans.
+os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
+# No machine of the tests, nor of the commands that they start, runs so long that Java's second compiler is worth its time.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # A developer's own broker must not receive the tests' events.
 os.environ.pop("HEADGATE_SERVER", None)
