@@ -22,6 +22,8 @@ PINNED = [
     (DurableOptions(40188, 1), "a follower counted rows that were taken back while its disk was full"),
     (DurableOptions(40230, 1), "`from now` began at the high watermark of a broker that had just started, which was 0"),
     (DurableOptions(41027), "a cumulative acknowledgement took what was sent behind it, under lower numbers"),
+    (DurableOptions(43203, 3), "a coordinator that was cut off let a client into a subscription that had been removed"),
+    (DurableOptions(43118, 2), "a log stood still: retention took at its leader what a follower was to get next"),
     (
         DurableOptions(30011, 1),
         "a newcomer that had met nobody registered a name that there was, and handed out from its start",

@@ -150,7 +150,7 @@ class _Held:
     clients: dict[_Client, str] = field(default_factory=dict)
     """And what each is called."""
     waiting: dict[_Client, Attach] = field(default_factory=dict)
-    """Clients that came before it was taken."""
+    """Clients that came before it was taken, or wait until it is written."""
     confirm: list[tuple[_Client, Settled]] = field(default_factory=list)
     """Told when the write that is under way is on k disks."""
     confirm_next: list[tuple[_Client, Settled]] = field(default_factory=list)
@@ -358,9 +358,8 @@ class Coordinator:
         self._tell_watch(held, "subscribe")
         self._feed(held, held.mailbox, now)
         self._touch(held.name)
-        waiting, held.waiting = held.waiting, {}
-        for client, message in waiting.items():
-            self._let_in(held, client, message, now)
+        for client in list(held.waiting):
+            self._let_in(held, client, now)
 
     def _look_again(self, held: _Held, now: float) -> None:
         """A newer coordinator was at work: collect its state, when the neighbours agree with us."""
@@ -397,7 +396,7 @@ class Coordinator:
             return
         held = self.held.get(name)
         if held is not None and held.mailbox is not None:
-            self._let_in(held, client, message, now)
+            self._let_in_when_written(held, client, message)
             return
         if not self._keeping.is_ours(name) or not self._keeping.is_ready:
             code, text = ErrorCode.UNAVAILABLE, "the brokers have not settled yet who coordinates this subscription"
@@ -484,8 +483,23 @@ class Coordinator:
             **check_settings(message.options),
         )
 
-    def _let_in(self, held: _Held, client: _Client, message: Attach, now: float) -> None:
-        mailbox = held.mailbox
+    def _let_in_when_written(self, held: _Held, client: _Client, message: Attach) -> None:
+        """It may have been cut off, and another coordinate: whom it lets in relies on it, so it has to write first."""
+
+        def written(done: bool, now: float) -> None:
+            if done:
+                self._let_in(held, client, now)
+
+        held.waiting[client] = message
+        self._client_of[client] = held.name
+        held.then_next.append(written)
+        self._touch(held.name)
+
+    def _let_in(self, held: _Held, client: _Client, now: float) -> None:
+        """No other broker coordinates it: this client takes part, unless it went while it waited for that."""
+        message, mailbox = held.waiting.pop(client, None), held.mailbox
+        if message is None:
+            return
         assert mailbox is not None
         try:
             self._check_owner(held, mailbox, _owner_in(message.options), now)
@@ -698,6 +712,8 @@ class Coordinator:
             mailbox.dirty = True
             held.confirm, held.confirm_next = [], held.confirm
             held.then, held.then_next = [], held.then
+            for client in list(held.waiting):
+                self._let_in(held, client, now)  # or no client could make it less
 
     def _set_timer(self, held: _Held) -> None:
         deadline = NEVER if held.mailbox is None else held.mailbox.next_deadline()

@@ -335,7 +335,8 @@ class Leader:
     def _pump(self, follower: _Follower, progress: _Progress, now: float) -> None:
         """Send on what our disk has and it has not."""
         held = progress.held
-        if progress.known and progress.sent > held.next:  # it was sent what has been taken back since
+        is_gone = progress.sent < held.first and not progress.closed  # retention took what comes next
+        if progress.known and (is_gone or progress.sent > held.next):  # or what it was sent has been taken back
             progress.known = False
             self._offer(follower, held, now)
         if progress.sent >= held.next or not self._may_go_on(progress):

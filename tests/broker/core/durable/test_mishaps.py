@@ -201,6 +201,21 @@ def test_a_newcomer_that_nobody_has_fenced_does_not_count_alone() -> None:
     cluster.until(lambda: bool(one.of(Acked) or one.of(Ended)))
 
 
+def test_a_coordinator_that_was_cut_off_lets_nobody_in() -> None:
+    """It does not know whether another coordinates by now, one that removed the subscription."""
+    cluster = LogCluster(3)
+    name = name_at(cluster, "b1")
+    one, other = cluster.connect("b1"), cluster.connect("b1")
+    assert isinstance(subscribe(cluster, one, name, sharing="shared"), Suback)
+    cluster.hold("b0", "b1")
+    cluster.hold("b2", "b1")
+    other.send(Subscribe(5, 1, "quotes", "", {"durable": name}))
+    cluster.run(1.0)
+    assert not other.take()
+    cluster.release()
+    cluster.until(lambda: bool(other.of(Suback)))
+
+
 def test_a_disk_that_is_slow_does_not_get_an_older_generation_behind_a_newer_one() -> None:
     cluster = LogCluster(3)
     name = name_at(cluster, "b1")

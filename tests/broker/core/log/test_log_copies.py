@@ -114,8 +114,18 @@ def test_a_follower_that_was_away_goes_on_where_its_copy_ends() -> None:
     assert len(copied) == 1, "what it had was not sent again"
 
 
-def owner_without_what_a_copy_ends_at() -> tuple[LogCluster, Client]:
-    """b1, which is down, has `a` of the log of b0, which begins at its position 3 by now."""
+def trim(cluster: LogCluster, owner: str, below: int) -> None:
+    """The owner of a log lets go of the rows before that position."""
+    node = cluster.node(owner)
+    node.log.trim(cluster.name(owner), below)
+    for effect in node.effects[:]:
+        cluster._carry_out(cluster.hosts[owner], effect)
+    node.effects.clear()
+    cluster.run(0.1)
+
+
+def owner_that_is_ahead() -> tuple[LogCluster, Client]:
+    """b1, which is down, has `a` of the log of b0, and not `b`, `c` and `d`."""
     cluster = LogCluster(2)
     client = cluster.connect("b0")
     cluster.store(client, "a")
@@ -126,11 +136,13 @@ def owner_without_what_a_copy_ends_at() -> tuple[LogCluster, Client]:
     for body in "bcd":
         cluster.store(client, body, mode=Mode.ACCEPTED)
     cluster.run(0.1)
-    node.log.trim(cluster.name("b0"), 3)
-    for effect in node.effects[:]:
-        cluster._carry_out(cluster.hosts["b0"], effect)
-    node.effects.clear()
-    cluster.run(0.1)
+    return cluster, client
+
+
+def owner_without_what_a_copy_ends_at() -> tuple[LogCluster, Client]:
+    """And the log of b0 begins at its position 3 by now."""
+    cluster, client = owner_that_is_ahead()
+    trim(cluster, "b0", 3)
     return cluster, client
 
 
@@ -146,6 +158,21 @@ def test_a_copy_skips_what_its_owner_has_no_more() -> None:
     assert cluster.acknowledged(client) == 5
     assert [row.first for row in cluster.rows("b1", "b0")] == [3, 4], "a copy that begins where ours does is not longer"
     assert cluster.node("b0").log.epoch == EPOCH
+
+
+def test_a_copy_skips_what_its_owner_lets_go_of_before_it_is_sent() -> None:
+    cluster, client = owner_that_is_ahead()
+    cluster.start("b1", ["b0"], life=2)
+    cluster.until(lambda: bool(cluster.node("b0").cluster.linked()))
+    cluster.hold("b1", "b0")
+    cluster.run(0.1)
+    trim(cluster, "b0", 3)
+    cluster.release()
+    cluster.run(3.0)
+    assert [row.first for row in cluster.rows("b1", "b0")] == [3]
+    cluster.store(client, "e")
+    cluster.run(0.1)
+    assert cluster.acknowledged(client) == 5
 
 
 def test_a_copy_whose_disk_has_no_room_to_let_go_of_what_it_has_gets_no_hole() -> None:
