@@ -1080,6 +1080,7 @@ class Coordinator:
             base=before.base,
             rewinds=before.rewinds + 1,
             removed=True,
+            created=self._clock.us(now),
         )
         deferred = Deferred()
         self._let_go(held, f"durable subscription {name!r} was removed", now, ErrorCode.NOT_FOUND)

@@ -110,6 +110,7 @@ class DurableState:
     max_unacked: int = 1000
     dead_letter: str = ""
     created: int = 0
+    """When it began, or was removed, in microseconds since 1970; 0 where it began at the start of the logs."""
     starts: dict[Place, int] = field(default_factory=dict)
     sections: tuple[Section, ...] = ()
     cursors: dict[Place, Cursor] = field(default_factory=dict)
@@ -122,9 +123,9 @@ class DurableState:
     owner: str = ""
     """The user whose rights say what of it is fed; empty where nobody is named."""
     coordinator: int = 0
+    """The broker whose generation this is: of two that took the same number, a disk knows one."""
     base: int = 0
     """The newest generation whose fence was complete when this was written: it has all that was confirmed before."""
-    """The broker whose generation this is: of two that took the same number, a disk knows one."""
 
 
 _FIELDS = (

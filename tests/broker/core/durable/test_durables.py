@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.config import broker_id
+from headgate.broker.core.durable import keeping
 from headgate.broker.core.durable.keeping import key_of
 from headgate.broker.core.effects import Effect, KeepDurable
 from headgate.broker.core.inputs import Input
@@ -286,6 +287,25 @@ def test_seek_and_remove() -> None:
     assert isinstance(subscribe(cluster, again), Suback)
     cluster.store(publisher, "d")
     cluster.until(lambda: bodies(again) == ["d"], 5.0)
+
+
+def test_that_a_subscription_was_removed_is_forgotten_when_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "TOMBSTONE_SECONDS", 100.0)
+    monkeypatch.setattr(keeping, "FORGET_EVERY_SECONDS", 10.0)
+    cluster = LogCluster(3)
+    first, other = cluster.connect("b0"), cluster.connect("b1")
+    assert isinstance(subscribe(cluster, first), Suback) and isinstance(subscribe(cluster, other, "kept"), Suback)
+    cluster.ask(other, "durable_rm", name="orders")
+    cluster.run(90.0)
+    assert all("orders" in disk.durables for disk in cluster.disks.values()), "no broker may bring it back"
+    cluster.kill("b2")
+    cluster.run(30.0)
+    assert not any("orders" in cluster.disks[name].durables for name in ("b0", "b1"))
+    assert any("kept" in disk.durables for disk in cluster.disks.values())
+    cluster.start("b2", ["b0"], life=2)
+    cluster.run(30.0)
+    assert not any("orders" in disk.durables for disk in cluster.disks.values())
+    assert isinstance(subscribe(cluster, cluster.connect("b0")), Suback)
 
 
 def test_the_same_name_attaches_and_another_wish_is_refused() -> None:
