@@ -22,7 +22,7 @@ os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # All modules share the Java machine that the first one starts; a gigabyte is too little for the audit's plans.
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
-# No machine of the tests, nor of the commands that they start, runs so long that Java's second compiler is worth its time.
+# No machine of the tests, nor of the commands that they start, runs long enough for Java's second compiler to pay.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # A developer's own broker must not receive the tests' events.
