@@ -19,9 +19,20 @@ import structlog
 
 from headgate.broker.core import Node, NodeConfig
 from headgate.broker.core.inputs import Certified, Drain, Governed, Loaded, Reachable
+from headgate.protocol.aio import Tasks
 from headgate.protocol.security import TlsError
 
-from .access import ACCESS_LOOK_SECONDS, AccessError, Door, Gatekeeper, Reading, WebTokenRules
+from .access import (
+    ACCESS_LOOK_SECONDS,
+    AccessError,
+    Door,
+    Gatekeeper,
+    Issuer,
+    Reading,
+    Unfetched,
+    WebTokenRules,
+    fetch,
+)
 from .copied_folder import begin_epoch, least_epoch, note_births
 from .data_lock import DataInUse, DataLock
 from .descriptors import connections_possible
@@ -121,6 +132,7 @@ class Daemon:
         self.health.asks_certificates = settings.tls_client_certs == "required"
         self.door = None if keeper is None else Door(keeper)
         self._reading: asyncio.Future[Reading] | None = None
+        self._tasks = Tasks()
         self.server.door = self.health.door = self._collector.door = self.door
         self.peers.security = certificates.get("peers")
         self._timers: list[asyncio.TimerHandle] = []
@@ -186,6 +198,7 @@ class Daemon:
         self._every(WALL_CLOCK_SECONDS, self.driver.tell_wall_clock)
         self._every(WALL_CLOCK_SECONDS, self.driver.look_at_records)
         if self.door is not None:
+            self.look_at_access()
             self._every(ACCESS_LOOK_SECONDS, self.look_at_access)
         if self.certificates:
             self._every(CERTIFICATES_LOOK_SECONDS, self.look_at_certificates)
@@ -251,6 +264,8 @@ class Daemon:
             self._log.warning("settings not read again", reason=str(error), advice="the broker goes on as it was")
             return
         self.look_at_certificates()
+        if self.door is not None and self.door.keeper.issuer is not None:
+            self.door.keeper.issuer.ask()
         self.look_at_access()
         before, after = self._settings.model_dump(), settings.model_dump()
         changed = [name for name in after if after[name] != before[name]]
@@ -292,9 +307,13 @@ class Daemon:
 
     def look_at_access(self) -> None:
         """Use users and roles whose files are new; what cannot be used is told, and the former ones go on."""
-        if self.door is None or self._reading is not None:
+        if self.door is None:
             return
         keeper = self.door.keeper
+        if keeper.issuer is not None:
+            self._look_at_issuer(self.door, keeper.issuer)
+        if self._reading is not None:
+            return
         if keeper.expire(time.time()):
             self._govern(self.door)
         if keeper.is_stale():
@@ -311,6 +330,38 @@ class Daemon:
         except AccessError as error:
             self._log.warning("users and roles not read again", reason=str(error), advice="the former ones hold")
         else:
+            self._govern(door)
+
+    def _look_at_issuer(self, door: Door, issuer: Issuer) -> None:
+        """Have the keys of web tokens fetched when they are due, and forget those that are too old."""
+        now = self.driver.clock()
+        if issuer.is_over(now):
+            text = f"they were last fetched {issuer.age(now):.0f} seconds ago: who came in by a web token has to go"
+            self._log.error("keys of web tokens are too old", address=issuer.address, reason=text)
+            door.keeper.use_keys(None, time.time())
+            self._govern(door)
+        if issuer.is_due(now):
+            issuer.begin(now)
+            self._tasks.start(self._fetch_keys(door, issuer), "keys of web tokens")
+
+    async def _fetch_keys(self, door: Door, issuer: Issuer) -> None:
+        try:
+            data = await fetch(issuer.address, issuer.limits)
+            # In a thread, as files are read: a large set of keys would keep the loop from its heartbeats.
+            found = await asyncio.to_thread(door.keeper.keys_of, data)
+        except (Unfetched, AccessError) as error:
+            if issuer.fail(error.kind if isinstance(error, Unfetched) else "garbage"):
+                has_keys = bool(door.keeper.policy.issuers)
+                advice = "those it gave last hold for a while" if has_keys else "web tokens are refused meanwhile"
+                facts = {"address": issuer.address, "reason": str(error), "advice": advice}
+                self._log.warning("keys of web tokens not fetched", **facts)
+            return
+        finally:
+            issuer.fetching = False
+        was_failing = issuer.failing
+        issuer.succeed(self.driver.clock())
+        if door.keeper.use_keys(found, time.time()) or was_failing:
+            self._log.info("keys of web tokens fetched", address=issuer.address, keys=len(found.credentials))
             self._govern(door)
 
     def _govern(self, door: Door) -> None:
@@ -333,6 +384,7 @@ class Daemon:
         for timer in (*self._timers, self._ready_look):
             if timer is not None:
                 timer.cancel()
+        await self._tasks.stop()
         if self.door is not None:
             self.door.close()
         closed = self._writer is None or await asyncio.to_thread(self._writer.close, LOG_CLOSE_SECONDS)

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from headgate.broker.core import NodeStatistics
 
-from .access import KINDS, Door
+from .access import FETCHES, KINDS, Door, Issuer
 from .driver import MATCH_BUCKETS_SECONDS, Driver
 from .limits import DEFAULT_LIMITS, DaemonLimits
 from .security import Certificates
@@ -168,6 +168,8 @@ METRICS = (
     "headgate_protocol_violations_total",
     "headgate_faults_total",
     "headgate_not_let_in_total",
+    "headgate_web_keys_age_seconds",
+    "headgate_web_keys_fetches_total",
     "headgate_tls_handshakes_failed_total",
     "headgate_events_dropped_total",
     "headgate_stream_events_received_total",
@@ -221,6 +223,7 @@ class BrokerCollector(Collector):
         refusals = "Clients and scrapers that were not let in, by reason."
         failures = {kind: 0 if self.door is None else self.door.failures[kind] for kind in KINDS}
         yield _by_label("headgate_not_let_in_total", refusals, "reason", failures)
+        yield from self._issuer_metrics(None if self.door is None else self.door.keeper.issuer)
         yield _by_label("headgate_events_dropped_total", "Events not delivered, by reason.", "reason", statistics.drops)
         fetches = "Times that events of durable subscriptions were looked up for clients here, by where they were."
         yield _by_label("headgate_durable_fetches_total", fetches, "source", statistics.durable_fetches)
@@ -228,6 +231,14 @@ class BrokerCollector(Collector):
         yield from self.of_durables(coordinator.busiest(self._durable_series_max))
         yield from self._stream_metrics()
         yield self._match_metric()
+
+    def _issuer_metrics(self, issuer: Issuer | None) -> Iterator[Metric]:
+        fetches = "Times that keys of web tokens were fetched from their issuer's address, by what came of it."
+        outcomes = {kind: 0 if issuer is None else issuer.outcomes[kind] for kind in FETCHES}
+        yield _by_label("headgate_web_keys_fetches_total", fetches, "outcome", outcomes)
+        age = "Seconds since keys of web tokens were fetched, or since the start; 0 where they are at no address."
+        seconds = 0.0 if issuer is None else issuer.age(self._driver.clock())
+        yield GaugeMetricFamily("headgate_web_keys_age_seconds", age, value=seconds)
 
     def _server_metrics(self) -> Iterator[Metric]:
         server = self._server

@@ -30,7 +30,7 @@ from headgate.broker.core.limits import (
     SESSION_GRACE_SECONDS,
 )
 
-from .access import ALGORITHMS, ALGORITHMS_DEFAULT
+from .access import ALGORITHMS, ALGORITHMS_DEFAULT, keys_address
 from .limits import CONNECTIONS_MAX_DEFAULT, DRAIN_SECONDS_DEFAULT
 
 __all__ = ["RELOADABLE", "Settings", "SettingsError", "load_settings", "split_address"]
@@ -114,7 +114,7 @@ class Settings(BaseSettings):
     peer_tls_ca: Path | None = None
     users: Path | None = None
     roles: Path | None = None
-    jwt_keys: Path | None = None
+    jwt_keys: Path | str | None = None
     jwt_issuer: str = Field(default="", max_length=1024)
     jwt_audience: str = Field(default="", max_length=1024)
     jwt_algorithms: Annotated[tuple[str, ...], NoDecode] = ALGORITHMS_DEFAULT
@@ -151,13 +151,19 @@ class Settings(BaseSettings):
             "peer_tls_ca",
             "users",
             "roles",
-            "jwt_keys",
         ),
         mode="before",
     )
     @classmethod
     def _file(cls, value: Any) -> Any:
         return value if value is None or str(value).strip() else None
+
+    @field_validator("jwt_keys", mode="before")
+    @classmethod
+    def _keys(cls, value: Any) -> Any:
+        if not isinstance(value, str) or not value.strip():
+            return value or None
+        return keys_address(value) if "://" in value else Path(value)
 
     @model_validator(mode="after")
     def _whole(self) -> Settings:

@@ -41,7 +41,10 @@ FLAGS: dict[str, tuple[str, str]] = {
     "peer_tls_ca": ("FILE", "whose brokers are let in"),
     "users": ("FILE", "who may speak to this broker; `headgate user` and `headgate token` write it"),
     "roles": ("FILE", "what each role may do, in TOML"),
-    "jwt_keys": ("FILE", "keys of an issuer of web tokens (JWT), a JWK set; its users come in with --token"),
+    "jwt_keys": (
+        "FILE",
+        "an issuer's keys of web tokens (JWT): a JWK set, or its https:// address; for --token of its users",
+    ),
     "jwt_issuer": ("URL", "that issuer: what `iss` of a token is"),
     "jwt_audience": ("NAME", "for whom its tokens have to be: `aud`"),
     "jwt_algorithms": ("NAMES", "how they may be signed (default RS256, PS256, ES256, EdDSA)"),

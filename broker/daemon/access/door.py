@@ -30,12 +30,14 @@ __all__ = ["KINDS", "Door", "Guest", "NotLetIn"]
 KINDS = (
     *("nothing", "password", "token", "certificate", "malformed", "busy"),
     *("jwt_malformed", "jwt_algorithm", "jwt_key", "jwt_signature", "jwt_issuer", "jwt_audience", "jwt_claims"),
-    *("jwt_expired", "jwt_early"),
+    *("jwt_expired", "jwt_early", "jwt_no_keys"),
 )
 """Why a client is not let in. It is not told in which way a token is wrong; logs and metrics are."""
 
 _WRONG = "this broker does not know that user, or the password is wrong"
 _WRONG_TOKEN = "this token is unknown, revoked or expired"
+_NO_KEYS = "this broker has to fetch the keys of the issuer of web tokens first: try again in a moment"
+_FOR_WANT_OF_KEYS = ("jwt_key", "jwt_no_keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +99,35 @@ class Door:
     def verify(
         self, credentials: str, proved: tuple[str, ...], address: str, told: Callable[[Guest | NotLetIn], None]
     ) -> None:
-        """Find out, and tell in the loop: at once, or when a thread knows. A no is told after its delay."""
+        """Find out, and tell in the loop: at once, or when a thread knows. A no is told after its delay.
+
+        Who would be told no for want of the issuer's key, while its keys are being fetched, is looked at once more.
+        """
+
+        def tell(found: Guest | NotLetIn, is_last: bool = False) -> None:
+            if isinstance(found, NotLetIn) and found.kind in _FOR_WANT_OF_KEYS and self._keys_may_come():
+                if not is_last:
+                    again = partial(self._verify, credentials, proved, address, partial(tell, is_last=True))
+                    asyncio.get_running_loop().call_later(self.limits.failure_seconds, again)
+                    return
+                found = NotLetIn(found.kind, _NO_KEYS, True)
+            self._tell(found, told)
+
+        self._verify(credentials, proved, address, tell)
+
+    def _verify(
+        self, credentials: str, proved: tuple[str, ...], address: str, tell: Callable[[Guest | NotLetIn], None]
+    ) -> None:
+        """The same, without delay."""
         found = self._at_once(credentials, proved)
         if isinstance(found, Guest | NotLetIn):
-            self._tell(found, told)
+            tell(found)
             return
         host = _host(address)
         limits = self.limits
         if self._waiting.total() >= limits.waiting or self._waiting[host] >= limits.waiting_per_address:
             text = "too many passwords and tokens are being checked: try again in a moment"
-            self._tell(NotLetIn("busy", text, True), told)
+            tell(NotLetIn("busy", text, True))
             return
         self._waiting[host] += 1
         loop = asyncio.get_running_loop()
@@ -128,7 +149,7 @@ class Door:
                     self._remember(credentials, guest)
                 else:  # the files have changed meanwhile
                     guest = _no_longer(guest)
-            self._tell(guest, told)
+            tell(guest)
 
         future.add_done_callback(done)
 
@@ -147,6 +168,8 @@ class Door:
             return guest
         kind, _, said = credentials.partition(" ")
         if kind == "token" and self.keeper.web_tokens is not None and is_web_token(said):
+            if not self.keeper.web_tokens.credentials:
+                return NotLetIn("jwt_no_keys", _NO_KEYS, True)
             return partial(_prove, self.keeper.web_tokens, said, self._clock())
         if kind == "token":
             found = self.keeper.token_of(said, self._clock())
@@ -158,6 +181,11 @@ class Door:
         if user is None or not user.password:
             return partial(_compare, None, password, NOBODYS)
         return partial(_compare, Guest(name, user.password_name), password, user.password)
+
+    def _keys_may_come(self) -> bool:
+        """Whether the issuer is being asked for its keys, or is soon, because one of them is missed."""
+        issuer = self.keeper.issuer
+        return issuer is not None and issuer.ask_for_unknown(time.monotonic())
 
     def _tell(self, found: Guest | NotLetIn, told: Callable[[Guest | NotLetIn], None]) -> None:
         loop = asyncio.get_running_loop()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from headgate.broker.core.rights import Member, Policy, RightsError, Role, read_roles
 
+from .issuer import Issuer
 from .users import AccessError, User, UsersFile, digest_of_token, read_toml, split_token
 from .web_tokens import WebTokenRules, WebTokens
 
@@ -35,9 +37,14 @@ class Gatekeeper:
 
     def __init__(self, users: Path, roles: Path, now: float, web: WebTokenRules | None = None) -> None:
         """Raises AccessError."""
-        self._files = (users, roles) if web is None else (users, roles, web.keys)
+        self._files = (users, roles) if web is None or web.file is None else (users, roles, web.file)
         self._web = web
         self.web_tokens: WebTokens | None = None
+        self.issuer: Issuer | None = None
+        """Where the keys are fetched; until they are, there are none."""
+        if web is not None and isinstance(web.keys, str):
+            self.issuer = Issuer(web.keys, time.monotonic())
+            self.web_tokens = WebTokens(web, {})
         self._seen: tuple[tuple[int, int, int] | None, ...] = ()
         self.users: dict[str, User] = {}
         self.by_token: dict[str, str] = {}
@@ -77,11 +84,25 @@ class Gatekeeper:
 
     def use(self, reading: Reading, now: float) -> None:
         """This is what holds from now on."""
-        self._seen, self.users, self.web_tokens = reading.seen, reading.users, reading.web_tokens
+        self._seen, self.users = reading.seen, reading.users
+        if self.issuer is None:
+            self.web_tokens = reading.web_tokens
         self.by_token, self.by_certificate = reading.by_token, reading.by_certificate
         known = {role for user in reading.users.values() for role in user.roles}
         self.unknown_roles = tuple(sorted(known - reading.roles.keys()))
         self._govern(now, reading.roles, reading.version)
+
+    def keys_of(self, data: bytes) -> WebTokens:
+        """What the issuer answered, read; nothing here changes. Raises AccessError."""
+        assert self._web is not None
+        return self._web.tokens_by(data)
+
+    def use_keys(self, web_tokens: WebTokens | None, now: float) -> bool:
+        """These keys were fetched, or none are good any more; whether the policy is another one."""
+        assert self._web is not None
+        before, self.web_tokens = self.policy.issuers, web_tokens or WebTokens(self._web, {})
+        self._govern(now, self.policy.roles, self.policy.version)
+        return self.policy.issuers != before
 
     def expire(self, now: float) -> bool:
         """Whether a token has ended since the policy was made, which is another one then."""

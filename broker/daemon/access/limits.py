@@ -10,11 +10,13 @@ __all__ = [
     "ARGON_ITERATIONS",
     "ARGON_MEMORY_KIB",
     "DoorLimits",
+    "IssuerLimits",
     "PASSWORD_LENGTH_MAX",
     "PASSWORD_LENGTH_GOOD",
     "TOKEN_DAYS_DEFAULT",
     "TOKENS_PER_USER_MAX",
     "USERS_MAX",
+    "WEB_ADDRESS_LENGTH_MAX",
     "WEB_KEYS_BYTES_MAX",
     "WEB_KEYS_MAX",
     "WEB_RSA_BITS_MIN",
@@ -50,13 +52,16 @@ WEB_TOKEN_EARLY_SECONDS = 60.0
 """How far the clock of an issuer may be ahead of ours."""
 
 WEB_KEYS_BYTES_MAX = 256 * 1024
-"""A file of keys; a key with its chain of certificates has some 4 KiB."""
+"""A set of keys, in a file or fetched; a key with its chain of certificates has some 4 KiB."""
 
 WEB_KEYS_MAX = 64
 """Keys of an issuer: the present ones, the former and the next of each kind."""
 
 WEB_RSA_BITS_MIN = 2048
 """RFC 7518, 3.3."""
+
+WEB_ADDRESS_LENGTH_MAX = 2048
+"""Characters of the address of keys; those of issuers have a hundred."""
 
 ARGON_MEMORY_KIB = 19 * 1024
 """Memory of one argon2id, and the passes over it below: the least that OWASP asks for, some 60 ms of a processor."""
@@ -83,3 +88,22 @@ class DoorLimits:
     remembered: int = 10_000
     """Passwords and web tokens that were right lately, as keyed digests: a client that comes back is not computed anew.
     10,000 passwords that come back at once would take five minutes of two threads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerLimits:
+    """How an issuer of web tokens is asked for its keys, and how long they are good."""
+
+    fetch_seconds: float = 3.0
+    """From dialling to the last byte. A set of keys has some KiB, and a client that waits for one has five seconds."""
+    refresh_seconds: float = 300.0
+    """How often the keys are fetched: so long one that the issuer took out may still be believed."""
+    retry_seconds: float = 10.0
+    """When to ask again after no answer, or none that serves: soon for clients, seldom for an issuer in trouble."""
+    unknown_seconds: float = 30.0
+    """A token that names an unknown key has the keys fetched, so long after the last try at the soonest: issuers show a
+    new key before they sign by it, and strangers name keys as they like."""
+    kept_seconds: float = 3600.0
+    """How long keys are good that cannot be fetched again. Tokens last minutes, and an issuer that is away makes no new
+    ones, so keeping keys for longer would help few; and who cuts us off from an issuer must not keep a key alive that
+    it took out."""

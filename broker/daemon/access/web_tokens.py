@@ -1,7 +1,7 @@
 """Web tokens (JWT, RFC 7519): an issuer says who a client is and which roles it has, and signs that with its key.
 
     issuer, audience, algorithms   are settings: what a token says of itself never decides how it is checked
-    keys                           a file, a set of JWK (RFC 7517); a token names one of them by its `kid`
+    keys                           a set of JWK (RFC 7517), in a file or fetched; a token names one by its `kid`
     claims                         `sub`, the user; `exp`, when it ends; and one with the names of its roles
 
 A key serves the algorithms of its own kind alone (RFC 8725, 3.1), so a public key, which everybody has, is never taken
@@ -65,29 +65,43 @@ class Unproved(Exception):
 class WebTokenRules:
     """Which web tokens are good, as settings say it."""
 
-    keys: Path
+    keys: Path | str
+    """A file, or an address to fetch them from."""
     issuer: str
     audience: str
     algorithms: tuple[str, ...] = ALGORITHMS_DEFAULT
     roles_claim: str = "roles"
 
-    def read(self) -> tuple[WebTokens, bytes]:
-        """The keys as they are now, and the bytes that all of this is. Raises AccessError."""
+    @property
+    def file(self) -> Path | None:
+        """The file of keys, where they are in one."""
+        return self.keys if isinstance(self.keys, Path) else None
+
+    def read(self) -> tuple[WebTokens | None, bytes]:
+        """The keys of the file as they are now, and the bytes that all of this is. Raises AccessError."""
+        rules = (self.issuer, self.audience, self.algorithms, self.roles_claim)
+        if self.file is None:
+            # Brokers fetch the keys at different moments: not what they are, but where, is the same at all of them.
+            return None, repr((*rules, self.keys)).encode()
         try:
-            with self.keys.open("rb") as stream:
+            with self.file.open("rb") as stream:
                 data = stream.read(WEB_KEYS_BYTES_MAX + 1)
-            if len(data) > WEB_KEYS_BYTES_MAX:
-                raise AccessError(f"{self.keys} has more than {WEB_KEYS_BYTES_MAX} bytes: that is no set of keys")
-            said = json.loads(data)
         except OSError as error:
             text = (
                 f"cannot read the keys {self.keys}: {error.strerror}; get them from the issuer, as its `jwks_uri` says"
             )
             raise AccessError(text) from error
+        return self.tokens_by(data), data + repr(rules).encode()
+
+    def tokens_by(self, data: bytes) -> WebTokens:
+        """What checks tokens by that set of keys. Raises AccessError."""
+        if len(data) > WEB_KEYS_BYTES_MAX:
+            raise AccessError(f"{self.keys} has more than {WEB_KEYS_BYTES_MAX} bytes: that is no set of keys")
+        try:
+            said = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise AccessError(f"{self.keys} is not JSON: {error}") from error
-        rules = repr((self.issuer, self.audience, self.algorithms, self.roles_claim)).encode()
-        return WebTokens(self, _keys_of(said, self)), data + rules
+        return WebTokens(self, _keys_of(said, self))
 
 
 class _Key(NamedTuple):

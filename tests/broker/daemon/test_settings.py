@@ -285,6 +285,8 @@ def test_web_tokens_are_of_an_issuer_for_us_and_name_roles() -> None:
     settings = load_settings(whole)
     assert settings.jwt_keys == Path("k") and not any(name.startswith("HS") for name in settings.jwt_algorithms)
     assert load_settings({**whole, "jwt_algorithms": "ES256, HS256"}).jwt_algorithms == ("ES256", "HS256")
+    assert load_settings({**whole, "jwt_keys": "https://i/jwks"}).jwt_keys == "https://i/jwks"
+    assert "--jwt-keys: 'http://i/jwks': keys come over https://" in complaint({**whole, "jwt_keys": "http://i/jwks"})
     for missing in ("jwt_keys", "jwt_issuer", "jwt_audience"):
         text = complaint({name: value for name, value in whole.items() if name != missing})
         assert "give --jwt-keys, --jwt-issuer and --jwt-audience" in text

@@ -67,7 +67,9 @@ def rules(folder: Path, keys: Any = None, **more: Any) -> WebTokenRules:
 
 
 def tokens(folder: Path, keys: Any = None, **more: Any) -> WebTokens:
-    return rules(folder, keys, **more).read()[0]
+    found = rules(folder, keys, **more).read()[0]
+    assert found is not None
+    return found
 
 
 def signed(key: Any = None, algorithm: str = "RS256", kid: str | None = "r", **claims: Any) -> str:
