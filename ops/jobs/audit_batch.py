@@ -119,6 +119,8 @@ def _audit(spark: Any, events: Any, deliveries: Any, changes: Sequence[Change], 
     try:
         sums = {row["number"]: row for row in sums_of(pairs, int(question.late_seconds * 1e6))}
         disturbed = any(_meets(one.since, one.until, window) for one in history.disturbances) or bool(history.damage)
+        # A home of durable subscriptions alone is in no line of theirs: that it died is known from its next life.
+        disturbed = disturbed or bool(question.gone) or any(at >= window.since for at in history.restarts)
         lines = [
             line_of(one, sums.get(number), _held_of(one, question), disturbed)
             for number, one in enumerate(history.wanted)

@@ -76,7 +76,9 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row of the log of subscriptions. `action` is "asked", "subscribe", "unsubscribe", "gap" or "damaged"."""
+    """A row of the log of subscriptions. `action` is "asked", "subscribe", "unsubscribe", "gap", "damaged" or
+    "restarted".
+    """
 
     subscription: str
     action: str
@@ -166,6 +168,8 @@ class History:
     disturbances: list[Disturbance]
     damage: list[tuple[int, str]] = field(default_factory=list)
     """Until when lines of a broker's audit may be missing, and what it said of it."""
+    restarts: list[int] = field(default_factory=list)
+    """When brokers began another life: what they had heard and not written before that is missing."""
 
 
 def twigs_of(changes: Iterable[Change]) -> frozenset[str]:
@@ -205,10 +209,14 @@ def read_history(
     alive = dict(evidence)
     damage: dict[str, int] = {}
     told: list[tuple[int, str]] = []
+    restarts: list[int] = []
     for change in sorted(changes, key=lambda one: one.effective_at):
         if change.action == "damaged":
             damage[_broker_of(change.subscription)] = change.effective_at
             told.append((change.effective_at, change.reason))
+            continue
+        if change.action == "restarted":
+            restarts.append(change.effective_at)
             continue
         by_subscription.setdefault(change.subscription, []).append(change)
         if change.reason != RESTARTED:  # that row was written by the life after
@@ -230,7 +238,7 @@ def read_history(
         for origin, at in sorted(deaths.items())
         if at > -FOREVER
     ]
-    return History(wanted, disturbances, told)
+    return History(wanted, disturbances, told, restarts)
 
 
 def _lives_over(origins: Iterable[str], gone: Collection[str]) -> set[str]:

@@ -15,6 +15,7 @@ wanted is a line of its own:
     subscribe     in force since `effective_at`, which is when SUBACK went out, or when the audit began
     unsubscribe   over since then; `reason` says why, unless its client asked for it
     gap           some events may be missing before that moment, unknown which: `reason` begins with how many
+    restarted     a life before this one wrote lines, and what it had gathered and not written is missing
     damaged       lines that this broker wrote before that moment may be missing: `reason` says what was found
 
 A durable subscription has no home: its lines have DURABLE in place of one, and as its number what its name hashes to.
@@ -247,6 +248,9 @@ class AuditLog:
         if self._alive or not self._log.available:
             return
         self._alive = True
+        audited = (LogKind.SUBSCRIPTIONS, LogKind.DELIVERIES)
+        for stream in dict.fromkeys(held.name.stream for held in self._log.own_logs() if held.name.kind in audited):
+            self._tell_of_itself(stream, "restarted", "")
         for held in self._log.own_logs():
             if held.name.kind == LogKind.SUBSCRIPTIONS:
                 open_subscriptions(self._log, held, self._end_former)
@@ -263,7 +267,10 @@ class AuditLog:
 
     def _tell_hole(self, stream: str, text: str) -> None:
         """Lines of the audit are missing."""
-        line = (0, "", "", False, "", "", "damaged", self.clock.us(self.now), text)
+        self._tell_of_itself(stream, "damaged", text)
+
+    def _tell_of_itself(self, stream: str, action: str, reason: str) -> None:
+        line = (0, "", "", False, "", "", action, self.clock.us(self.now), reason)
         self._changes.setdefault((stream, self._origin), []).append(line)
         self._is_due()
 

@@ -100,6 +100,10 @@ class Logs:
         """A broker found its log damaged when it started."""
         self._change(f"{home}-0", at, "damaged", "", "", False, text)
 
+    def restarted(self, at: float, home: str = HOME) -> None:
+        """A broker found that it had written lines in an earlier life."""
+        self._change(f"{home}-0", at, "restarted", "", "", False, "")
+
     def _change(self, name: str, at: float, action: str, where: str, pattern: str, exact: bool, reason: str) -> None:
         place = len(self.subscriptions)
         self.subscriptions.append(

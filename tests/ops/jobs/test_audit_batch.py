@@ -369,6 +369,17 @@ def test_after_the_death_of_a_broker_lines_may_be_missing(spark: Any) -> None:
     assert (line.waiting, line.lost, line.boundary) == (0, 0, 1)
 
 
+@pytest.mark.parametrize(("at", "lost"), [(-100.0, 1), (300.0, 0), (700.0, 0)])
+def test_the_death_of_a_home_that_accepted_no_event_is_known_from_its_next_life(
+    spark: Any, at: float, lost: int
+) -> None:
+    logs, _, details = lasting()
+    del logs.acknowledgements[0]
+    logs.restarted(at, home="00000000000000cc-2")
+    (line,) = logs.audit(spark, **details).lines
+    assert (line.lost, line.boundary) == (lost, 1 - lost)
+
+
 def test_a_durable_subscription_gets_what_nobody_wants_or_the_same_twice(spark: Any) -> None:
     logs, events, details = lasting()
     logs.delivery(events[2], 1, 102.0, home="durable")

@@ -68,7 +68,7 @@ def test_what_is_handed_out_comes_again_and_is_acknowledged_has_lines_under_the_
     assert (wish["action"], wish["condition"]) == ("subscribe", "`price` > 1")
 
 
-def test_changes_seeks_and_removal_are_lines_and_a_restart_ends_nothing() -> None:
+def test_changes_seeks_and_removal_are_lines_and_a_restart_is_one_and_ends_nothing() -> None:
     cluster = LogCluster(1, schema={"audit": True})
     publisher, first = cluster.connect("b0"), cluster.connect("b0")
     attach(cluster, first)
@@ -81,7 +81,8 @@ def test_changes_seeks_and_removal_are_lines_and_a_restart_ends_nothing() -> Non
     cluster.kill("b0")
     cluster.start("b0")
     told = written(cluster, LogKind.SUBSCRIPTIONS)[len(expected) :]
-    assert [(line["action"], line["condition"]) for line in told] == [("subscribe", "`price` > 2")]
+    expected = [("restarted", ""), ("subscribe", "`price` > 2")]
+    assert [(line["action"], line["condition"]) for line in told] == expected
     publisher = cluster.connect("b0")
     cluster.ask(publisher, "durable_rm", name="orders")
     assert written(cluster, LogKind.SUBSCRIPTIONS)[-1]["action"] == "unsubscribe"

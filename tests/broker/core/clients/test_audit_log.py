@@ -282,7 +282,8 @@ def test_the_next_life_ends_what_the_last_one_left_open() -> None:
     world.now += 100.0
     world.restart()
     world.feed(WallClock(500.0))
-    ended = world.changes[4:]
+    restarted, *ended = world.changes[4:]
+    assert (restarted["home"], restarted["action"]) == (world.config.origin, "restarted")
     assert [(one["subscription"], one["action"], one["reason"]) for one in ended] == [
         (1, "unsubscribe", "broker restarted"),
         (3, "unsubscribe", "broker restarted"),
@@ -291,7 +292,8 @@ def test_the_next_life_ends_what_the_last_one_left_open() -> None:
     assert ended[0]["condition"] == world.changes[0]["condition"] != ""
     assert ended[0]["effective_at"] > world.changes[0]["effective_at"] + 99_000_000
     world.restart()
-    assert len(world.changes) == 6, "nothing is open any more"
+    world.feed(WallClock(900.0))
+    assert [one["action"] for one in world.changes[7:]] == ["restarted"], "nothing is open any more"
 
 
 def test_damage_of_the_log_is_told_where_it_concerns_the_audit() -> None:
