@@ -113,5 +113,5 @@ def test_each_fault_alone_keeps_every_promise(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_forty_brokers_settle_and_deliver() -> None:
-    options = ClusterOptions(1, 40, 8.0, clients=12)
+    options = ClusterOptions(1, 40, 4.0, clients=8)
     assert play(replace(options, faults=("crash", "join"))).failure == ""

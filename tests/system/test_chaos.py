@@ -13,13 +13,13 @@ from headgate.ops.jobs import missing_parts
 pytestmark = pytest.mark.slow
 
 PLAN = Plan(
-    seconds=20.0,
+    seconds=16.0,
     seed=1,
     brokers=3,
     subscriptions=60,
     rate=200,
-    kill_every_seconds=20.0,
-    stop_seconds=8.0,
+    kill_every_seconds=16.0,
+    stop_seconds=6.0,
     calm_seconds=5.0,
 )
 
