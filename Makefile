@@ -59,6 +59,7 @@ seeds: $(VENV)/.dev ## simulate N seeds (N=1000) of the broker, the ring, a clus
 	for routing in kbsp kbpp flood; do $(BIN)/python -m headgate.broker.simulator --structure $$routing --nodes 5 --campaign $(or $(N),200) --faults all || exit 1; done
 	$(BIN)/python -m headgate.broker.simulator --turns --campaign $(or $(N),200)
 	$(BIN)/python -m headgate.broker.simulator --turns --nodes 3 --campaign $(or $(N),200)
+	$(BIN)/python -m headgate.broker.simulator --structure kbsp --amend --nodes 5 --campaign $(or $(N),200) --faults all
 	for nodes in 3 5; do $(BIN)/python -m headgate.broker.simulator --amend --nodes $$nodes --campaign $(or $(N),200) --faults all || exit 1; done
 	for nodes in 1 2 3 5; do $(BIN)/python -m headgate.broker.simulator --log --nodes $$nodes --campaign $(or $(N),200) || exit 1; done
 	for nodes in 1 2 3 5; do $(BIN)/python -m headgate.broker.simulator --durable --nodes $$nodes --campaign $(or $(N),200) || exit 1; done

@@ -423,7 +423,9 @@ class Conversation:
 
     def _on_suback(self, message: Suback) -> None:
         request = self._requests.get(message.request)
-        inbox = self._durables.get(message.subscription) if request is None else request.inbox
+        inbox: Inbox | None = None if request is None else request.inbox
+        if request is None:  # of what goes on: these are its checks now
+            inbox = self._durables.get(message.subscription) or self.deliveries.inboxes.get(message.subscription)
         if inbox is None or self._checks_with(inbox, request, message.checks):
             self._answer(message.request, None)
 

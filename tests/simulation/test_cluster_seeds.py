@@ -76,6 +76,15 @@ def test_a_few_seeds_of_everything_keep_every_promise_when_events_have_documents
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_nothing_is_handed_out_that_a_twig_amended_meanwhile_does_not_want() -> None:
+    options = ClusterOptions(0, 5, 4.0, faults=CLUSTER_FAULTS, structure="kbsp", amend=True)
+    summary = campaign(options, range(3011, 3014), jobs=CORES)
+    assert summary.failures == []
+    assert summary.counts["amendments"] and summary.counts["false positives"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("nodes", "seeds"), [(3, 3), (5, 4)])
 def test_a_few_seeds_of_everything_keep_every_promise_when_streams_are_counted(nodes: int, seeds: int) -> None:
     options = ClusterOptions(0, nodes, 8.0, faults=CLUSTER_FAULTS, placement="counting")

@@ -254,12 +254,16 @@ class Amending:
         answer = {**told, "checks": checks} if checks else told
         for deferred in waiting:
             mark = Deferred()
-            mark.tell = partial(self._say, deferred, answer)
+            mark.tell = partial(self._say, deferred, answer, subscription)
             if Safeguard.AMENDED_ANSWER_BEHIND in self._safeguards:
                 self._subscribers.mark(subscription.session, subscription.number, mark)
             else:
                 mark.say(None)
 
     @staticmethod
-    def _say(deferred: Deferred, answer: dict[str, Any], known: Any) -> None:
+    def _say(deferred: Deferred, answer: dict[str, Any], subscription: Subscription, known: Any) -> None:
+        session, number = subscription.session, subscription.number
+        checks = answer.get("checks", [])
+        if number in session.subscriptions and (checks or number in session.checks):
+            session.checks[number] = checks
         deferred.say(answer)

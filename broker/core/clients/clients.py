@@ -200,6 +200,8 @@ class Clients:
             self._durables.gone(session, now)
             subscribers.lost_in_flight(session, hello.received)
             session.allowed = hello.received + hello.credit
+            for number, checks in session.checks.items():  # what said so may have been lost with the connection
+                self._say(session, Suback(0, number, checks))
             subscribers.release_all(session)
             subscribers.pump(session)
             self._publishers.tell_interest(session, session.publishes)
@@ -376,6 +378,9 @@ class Clients:
             return
         if done:
             checks = checks_of(parse_condition(asked.condition)) if "xpath" in asked.condition.lower() else []
+            session.checks.pop(number, None)
+            if checks:
+                session.checks[number] = checks
             if asked.request != _UNASKED:
                 self._say(session, Suback(asked.request, number, checks))
             self._audit.subscribed(subscription)
@@ -500,6 +505,7 @@ class Clients:
 
     def _unsubscribe(self, session: ClientSession, message: Unsubscribe, now: float) -> None:
         subscription = session.subscriptions.pop(message.subscription, None)
+        session.checks.pop(message.subscription, None)
         if subscription is None and message.subscription in session.durables:
             self._durables.unsubscribe(session, message, now)
             return

@@ -9,6 +9,9 @@ So an event comes here by each version that wants it, at different moments and b
 point. It is decided when it comes for the first time, by the version that is present at that moment, whichever version
 brought it: so nothing that both want is missed, for one of them brings it. What else brings it later finds it in `due`,
 and is left out: nothing comes twice.
+
+What an XPATH asks is compared with the filters of an event's document where they are at hand. They are not when another
+broker matched the event: then it may have the twig, and the client's library says whether it has.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from headgate.matching import Compiled, Pattern, Tree, compile_condition
+from headgate.matching.structure import Asked
+from headgate.matching.tree import twigs
 from headgate.protocol.data import Batch
 
 from ..limits import AMENDED_EVENTS_MAX
@@ -37,13 +42,18 @@ class Version:
 
     subscription: Subscription
     condition: Compiled | None
+    asked: Asked | None = None
+    """What its XPATHs ask of filters."""
     ends_at: float = float("inf")
     """When nothing that was published while it was present can still be on its way."""
 
     @classmethod
     def of(cls, subscription: Subscription, condition: Tree | None) -> Version:
         """A version that is not over."""
-        return cls(subscription, None if condition is None else compile_condition(condition))
+        if condition is None:
+            return cls(subscription, None)
+        texts = twigs(condition)
+        return cls(subscription, compile_condition(condition), Asked.of(*texts) if texts else None)
 
     @property
     def pattern(self) -> Pattern:
@@ -57,7 +67,9 @@ class Version:
         if self.condition is None:
             return True
         columns = [batch.column(name) for name in self.condition.attributes]
-        return self.condition.test(*[None if column is None else column[row] for column in columns])
+        if not self.condition.test(*[None if column is None else column[row] for column in columns]):
+            return False
+        return self.asked is None or self.asked.passes(_filters(batch, self.asked, row))
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +106,13 @@ class Amendment:
             due.discard(identity)
             if not due:
                 del self.due[event]
+
+
+def _filters(batch: Batch, asked: Asked, row: int) -> dict[str, object]:
+    """The filters of one event that came with its batch."""
+    names = asked.shape.column, asked.shape.values_column
+    columns = {name: batch.column(name) for name in names if name in batch.columns}
+    return {name: column[row] for name, column in columns.items() if column is not None}
 
 
 def judged(

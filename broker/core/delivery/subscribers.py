@@ -198,6 +198,7 @@ class ClientSession:
     expires: float = float("inf")
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     placing: dict[int, Subscribe] = field(default_factory=dict)  # what is not yet in force, as it was asked last
+    checks: dict[int, list[Any]] = field(default_factory=dict)  # what subscriptions ask of documents, as said last
     durables: dict[int, None] = field(default_factory=dict)  # numbers of its parts in durable subscriptions
     refusals: dict[int, Error | Rejected] = field(default_factory=dict)
     unstored: dict[int, None] = field(default_factory=dict)  # batches that wait for disks, in order

@@ -204,6 +204,7 @@ class ClusterScenario(Scenario):
             "relayed": sum(node.forwarding.relayed for node in nodes),
             "lists asked for": sum(node.forwarding.gathering.asked for node in nodes),
             "edges walked": sum(node.forwarding.edges_local + node.forwarding.edges_remote for node in nodes),
+            "false positives": sum(log.removed for log in logs),
             "lost": sum(node.forwarding.losses.events for node in nodes),
             "amendments": self.history.amended_since(0.0),
             "delivered to DELTA": self.bound.wanted,

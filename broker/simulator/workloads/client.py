@@ -1,16 +1,17 @@
 """A simulated client: a small deterministic state machine that subscribes, publishes, loses its connection, comes back.
 
 It keeps the rules of the wire as an application's library would: sequences without holes, everything unacknowledged
-sent again after a resume, every unanswered request asked again, credit granted as deliveries are taken. It knows
-nothing of what is right; it tells the checkers what it got. A ClusterClient knows all brokers of a cluster, and goes
-to another one when its own does not answer.
+sent again after a resume, every unanswered request asked again, credit granted as deliveries are taken, false positives
+of XPATH removed as the broker says. It knows nothing of what is right; it tells the checkers what it got. A
+ClusterClient knows all brokers of a cluster, and goes to another one when its own does not answer.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from headgate.protocol.data import Batch, Portion, decode_record
@@ -37,10 +38,11 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
+from headgate.protocol.structure import Check
 
 from ..engine import ClusterWorld, Connection, Host, Network
 from ..limits import UNACKNOWLEDGED_MAX
-from .drawn import STREAMS, Traits, Workload, event_name
+from .drawn import STREAMS, Traits, Workload, document_of, event_name, has
 from .history import Amendment, ClusterHistory, History, SubscriptionLog, Words
 
 __all__ = ["Client", "ClientWatcher", "ClusterClient", "Delivery"]
@@ -285,9 +287,7 @@ class Client:
             for topic, record, event_id in rows[row : row + count]:
                 name = event_name(decode_record(record)[1])
                 for number in numbers:
-                    delivery = Delivery(number, name, topic, record, event_id)
-                    for watcher in self._watchers:
-                        watcher.delivered(self, self.subscriptions.get(number), delivery)
+                    self._taken(Delivery(number, name, topic, record, event_id))
             row += count
         self.received += portion.count
         if self.allowed - self.received <= self.traits.credit // 2:
@@ -296,6 +296,17 @@ class Client:
                 self._world.after(self.traits.grant_seconds, lambda: self._grant(connection))
             else:
                 self._grant(self.connection)
+
+    def _taken(self, delivery: Delivery) -> None:
+        """One event for one subscription; what it asks of documents is known from SUBACK on, and waited for."""
+        log = self.subscriptions.get(delivery.number)
+        if log is not None and not log.acknowledged and log.words.checks:
+            log.held.append(partial(self._taken, delivery))
+        elif log is not None and log.checks and not has(log.checks, document_of(decode_record(delivery.record)[1])):
+            log.removed += 1
+        else:
+            for watcher in self._watchers:
+                watcher.delivered(self, log, delivery)
 
     def _grant(self, connection: Connection | None) -> None:
         if self.open and connection is self.connection:
@@ -310,8 +321,18 @@ class Client:
             watcher.gap(self, log, gap)
 
     def _suback(self, message: Suback) -> None:
-        self._answered(message.request)
-        self.subscriptions[message.subscription].acknowledged = True
+        log = self.subscriptions[message.subscription]
+        log.checks = _checks(message.checks)
+        if message.request:
+            self._answered(message.request)
+            self._confirmed(log)
+
+    @staticmethod
+    def _confirmed(log: SubscriptionLog) -> None:
+        log.acknowledged = True
+        held, log.held = log.held, []
+        for take in held:
+            take()
 
     def _unsuback(self, message: Unsuback) -> None:
         self._answered(message.request)
@@ -346,7 +367,7 @@ class Client:
         if request is None and error.reference in self.asked_twice and error.code in _SAID_TWICE:
             return  # the answer to the first request crossed the second
         if isinstance(request, Subscribe) and resent and error.code == ErrorCode.DUPLICATE:
-            self.subscriptions[request.subscription].acknowledged = True  # the SUBACK was lost, not the SUBSCRIBE
+            self._confirmed(self.subscriptions[request.subscription])  # the SUBACK was lost, not the SUBSCRIBE
         elif isinstance(request, Unsubscribe) and resent and error.code == ErrorCode.NOT_FOUND:
             self._gone(request.subscription)
         else:
@@ -404,6 +425,10 @@ def _rows(portion: Portion) -> list[tuple[str, bytes, tuple[str, int]]]:
         topics = topics * portion.count
     ids = [(portion.origin, portion.base + row) for row in rows]
     return list(zip(topics, pieces, ids, strict=True))
+
+
+def _checks(said: Iterable[Sequence[Any]]) -> tuple[Check, ...]:
+    return tuple(Check(xpath, tuple(items)) for xpath, items in said)
 
 
 _AMEND_SECONDS = 0.5
@@ -479,7 +504,8 @@ class ClusterClient(Client):
         self._ask(message)
 
     def _answer(self, answer: Answer) -> None:
-        self._amended(answer.request, True)
+        checks = answer.value.get("checks", ()) if isinstance(answer.value, dict) else ()
+        self._amended(answer.request, True, _checks(checks))
         super()._answer(answer)
 
     def _request_refused(self, error: Error) -> None:
@@ -494,14 +520,14 @@ class ClusterClient(Client):
             if isinstance(message, Ask) and message.arguments.get("subscription") == number:
                 del self.pending[request]
 
-    def _amended(self, request: int, done: bool) -> None:
+    def _amended(self, request: int, done: bool, checks: tuple[Check, ...] = ()) -> None:
         """The answer stands at the point: what comes behind it is by the new words."""
         amendment = self._history.amendments.get((self.name, request))
         if amendment is None or amendment.log.amendment is not amendment:
             return
         amendment.log.amendment = None
         if done:
-            amendment.log.words = amendment.words
+            amendment.log.words, amendment.log.checks = amendment.words, checks
 
     def declare(self, stream: str = "") -> None:
         """Write the schema of this stream, or of any, with one of several domains."""

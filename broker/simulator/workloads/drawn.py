@@ -6,16 +6,18 @@ three-valued logic has something to decide. Now and then something that the brok
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Any
 
 from headgate.matching.structure import DEFAULT_SHAPE, filter_of, pack
 from headgate.protocol import Batch, make_batch
 from headgate.protocol.data import Scalar, encode_column
+from headgate.protocol.structure import Check, Checks, Finding
 
-__all__ = ["STREAMS", "Traits", "Workload", "event_name"]
+__all__ = ["STREAMS", "Traits", "Workload", "document_of", "event_name", "has"]
 
 STREAMS = ("quotes", "alerts")
 _LEVELS = (("NYSE", "ATHEX"), ("OTE", "IBM", "ΔΕΗ"))
@@ -62,6 +64,22 @@ class Traits:
 def event_name(body: bytes) -> str:
     """The name of an event, `client:batch:row`: the first word of its body."""
     return body.partition(b" ")[0].decode("utf-8", "replace")
+
+
+def document_of(body: bytes) -> bytes:
+    """The document of an event: what stands behind its name."""
+    return body.partition(b" ")[2]
+
+
+@lru_cache(4096)
+def has(checks: tuple[Check, ...], document: bytes) -> bool:
+    """Whether a document has all twigs of these checks: what the library of a client asks of it."""
+    return _checks(checks).find(document, "application/xml") is Finding.TRUE
+
+
+@lru_cache(1024)
+def _checks(checks: tuple[Check, ...]) -> Checks:
+    return Checks(checks)
 
 
 class Workload:
@@ -131,15 +149,20 @@ class Workload:
         one, other, third = (self.random.choice(_NAMES) for _ in range(3))
         return f"XPATH '{self.random.choice((f'/{one}', f'{one}/{other}', f'{one}[{other}]/{third}'))}'"
 
-    def _document(self) -> Any:
-        """Draw what the column of filters says of an event: a document, that there is none, or nothing."""
+    def _document(self) -> tuple[bytes, bytes | None]:
+        """Draw a document and its filter; or no document, of which the column says that there is none, or nothing."""
         random = self.random
         if random.random() < 0.1:
-            return random.choice((b"", None))
+            return b"", random.choice((b"", None))
         names = [random.choice(_NAMES) for _ in range(random.randint(1, 6))]
+        above = {place + 1: random.choice(names[: place + 1]) for place in range(len(names) - 1)}
         items = {f"r/{names[0]}", *(f"n/{name}" for name in names)}
-        items |= {f"s/{random.choice(names[: place + 1])}/{name}" for place, name in enumerate(names[1:])}
-        return pack(filter_of(items, DEFAULT_SHAPE.length, DEFAULT_SHAPE.hashes), DEFAULT_SHAPE.length)
+        items |= {f"s/{name}/{names[place]}" for place, name in above.items()}
+        below: dict[int, list[int]] = {}
+        for place, name in above.items():
+            below.setdefault(random.choice([at for at in range(place) if names[at] == name]), []).append(place)
+        made = filter_of(items, DEFAULT_SHAPE.length, DEFAULT_SHAPE.hashes)
+        return _xml(names, below, 0).encode(), pack(made, DEFAULT_SHAPE.length)
 
     def batch(self, name: str, traits: Traits, interest: dict[str, list[str] | None]) -> Batch:
         """Draw a batch of events named `name:0`, `name:1`, … of one stream, with some or all match columns."""
@@ -151,10 +174,18 @@ class Workload:
             topics = [self._topic_in(stream, random.choice((0, 1, 2))) for _ in range(count)]
         present = [attribute for attribute in _ATTRIBUTES if random.random() < 0.8]
         columns = {attribute: [self._value(attribute) for _ in range(count)] for attribute in present}
-        bodies = [f"{name}:{row} ".encode() + b"x" * random.randint(0, traits.body_bytes_max) for row in range(count)]
-        batch = make_batch(topics, columns, bodies, self._sent_columns(interest.get(stream), present))
-        if self._structure and random.random() < 0.9:
-            batch.columns[DEFAULT_SHAPE.column] = encode_column([self._document() for _ in range(count)])
+        padding = [b"x" * random.randint(0, traits.body_bytes_max) for _ in range(count)]
+        sent = self._sent_columns(interest.get(stream), present)
+        filters: list[Any] = []
+        if self._structure:
+            for row in range(count):
+                document, packed = self._document()
+                filters.append(packed)
+                padding[row] = document or padding[row]
+        bodies = [f"{name}:{row} ".encode() + padding[row] for row in range(count)]
+        batch = make_batch(topics, columns, bodies, sent)
+        if filters and random.random() < 0.9:
+            batch.columns[DEFAULT_SHAPE.column] = encode_column(filters)
         return batch
 
     def spoil(self, batch: Batch) -> Batch:
@@ -190,6 +221,11 @@ class Workload:
         if choice == 1:
             return [name for name in present if random.random() < 0.5]
         return list(interest)
+
+
+def _xml(names: Sequence[str], below: Mapping[int, Sequence[int]], place: int) -> str:
+    inside = "".join(_xml(names, below, one) for one in below.get(place, ()))
+    return f"<{names[place]}>{inside}</{names[place]}>"
 
 
 def _text(value: str) -> str:

@@ -15,7 +15,7 @@ It computes by the plain meaning alone what each subscription must be sent:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -26,13 +26,12 @@ from headgate.matching import (
     MatchingError,
     Pattern,
     Tree,
-    XPath,
     evaluate,
-    extensions,
     parse_condition,
     parse_pattern,
 )
-from headgate.matching.structure import DEFAULT_SHAPE, Asked
+from headgate.matching.structure import parse_twig
+from headgate.matching.tree import twigs
 from headgate.protocol.data import Batch, Scalar, decode_record
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.messages import (
@@ -51,10 +50,11 @@ from headgate.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
+from headgate.protocol.structure import Check
 
 from ..engine import Host
 from ..limits import LOST_ON_THE_WAY_SECONDS, LOST_WITH_STUCK_SECONDS
-from .drawn import event_name
+from .drawn import document_of, event_name, has
 
 __all__ = [
     "Amendment",
@@ -79,17 +79,17 @@ class Event:
     topic: str
     record: bytes
     attributes: dict[str, Scalar]
-    filters: dict[str, Scalar] = field(default_factory=dict)
-    """Of its document."""
+    document: bytes = b""
     event_id: tuple[str, int] | None = None
     accepted_at: float = -1.0
     broker: str = ""
 
 
 @lru_cache(1024)
-def asked_of(condition: Tree) -> Asked:
+def checks_of(condition: Tree) -> tuple[Check, ...]:
     """What a condition asks of documents: nothing, without XPATH."""
-    return Asked.of(*(one.twig for one in extensions(condition) if isinstance(one, XPath)))
+    found = [parse_twig(twig).check() for twig in twigs(condition)]
+    return tuple(Check(str(xpath), tuple(items)) for xpath, items in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +112,19 @@ class Words:
             return cls(pattern_text, condition_text, exact)
         return cls(pattern_text, condition_text, exact, pattern, condition)
 
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What the condition asks of documents."""
+        return () if self.condition is None else checks_of(self.condition)
+
     def wants(self, event: Event) -> bool:
         """Whether the event is asked for, by the plain meaning of the condition."""
         assert self.pattern is not None
         if not self.pattern.matches(event.topic):
             return False
-        return self.condition is None or (
-            evaluate(self.condition, event.attributes) is True and asked_of(self.condition).passes(event.filters)
-        )
+        if self.condition is not None and evaluate(self.condition, event.attributes) is not True:
+            return False
+        return not self.checks or has(self.checks, event.document)
 
 
 @dataclass(slots=True, eq=False)
@@ -157,6 +162,12 @@ class SubscriptionLog:
     gap: int = 0
     at: int = 0
     owed: Words = field(init=False)
+    checks: tuple[Check, ...] = ()
+    """What its client asks of documents, as its broker said it last."""
+    held: list[Callable[[], None]] = field(default_factory=list)
+    """Deliveries that came before SUBACK said so: its client takes them then."""
+    removed: int = 0
+    """Events that came and did not have it: false positives."""
     amendment: Amendment | None = None
     """The one that has no answer yet."""
     two_ways_until: float = float("-inf")
@@ -207,15 +218,12 @@ class History:
     def published(self, publisher: str, batch: Batch, spoiled: bool) -> None:
         """A client is about to publish this batch."""
         topics = batch.topic_list()
-        column = DEFAULT_SHAPE.column
-        filters = batch.column(column) if column in batch.columns and not spoiled else None
         for row, record in enumerate(batch.pieces()):
             attributes, body, _ = decode_record(record)
             name, ordinal = event_name(body), self._published.get(publisher, 0)
             self._published[publisher] = ordinal + 1
             topic = topics[row if len(topics) > 1 else 0]
-            known = {} if filters is None else {column: filters[row]}
-            self.events[name] = Event(name, publisher, ordinal, topic, record, attributes, known)
+            self.events[name] = Event(name, publisher, ordinal, topic, record, attributes, document_of(body))
             if spoiled:
                 self.spoiled[publisher, name] = None
 

@@ -18,14 +18,16 @@ from headgate.protocol.client.findings import Findings
 from headgate.protocol.client.publishing import Publications
 from headgate.protocol.client.receiving import Deliveries
 from headgate.protocol.data import Batch, Columns, decode_column, make_batch
-from headgate.protocol.errors import LocalError
+from headgate.protocol.errors import ErrorCode, LocalError
 from headgate.protocol.messages import (
     AckVerb,
     Answer,
     Ask,
     Deliver,
+    Error,
     Handed,
     Interest,
+    Scope,
     Suback,
     Subscribe,
     Unsubscribe,
@@ -301,6 +303,26 @@ def test_what_came_before_an_amendment_is_asked_what_was_asked_then(after: list[
     conversation.handle(delivered(b"<a/>", BOOK))
     assert outcome.settled
     assert [event.body for _ in range(3) for event in inbox.take()] == [BOOK, BOOK, b"<a/>"] + [BOOK] * (not after)
+
+
+def test_what_is_checked_is_known_in_a_session_that_goes_on_though_its_answer_was_lost() -> None:
+    """What came before the connection was lost is asked what was asked then."""
+    conversation = Conversation(ClientOptions(name="n"), Outcome)
+    conversation.handle(Welcome(2, "b", b"k", False, 0, 100, 15.0))
+    inbox = conversation.inbox("a", "XPATH 'book'", {})
+    conversation.subscribe(inbox)
+    (message,) = conversation.outgoing()
+    assert isinstance(message, Subscribe)
+    conversation.interrupted("the connection was lost")
+    conversation.handle(Welcome(2, "b", b"k", True, 0, 100, 15.0))
+    conversation.handle(Suback(0, 1, [check_of("book")]))
+    assert not inbox.confirmed
+    conversation.handle(delivered(b"<a/>", BOOK))
+    conversation.handle(Error(ErrorCode.DUPLICATE, Scope.REQUEST, message.request, "exists"))
+    assert inbox.confirmed
+    conversation.handle(Suback(0, 1, [check_of("a")]))
+    conversation.handle(delivered(b"<a/>", BOOK))
+    assert [event.body for _ in range(2) for event in inbox.take()] == [BOOK, b"<a/>"]
 
 
 def test_random_batches_keep_rows_and_filters_together() -> None:

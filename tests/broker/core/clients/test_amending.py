@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headgate.broker.core.delivery import Amendment, Version
 from headgate.broker.core.keyspace import parse_dimension
 from headgate.broker.core.limits import AMEND_SECONDS, AMEND_VERSIONS_MAX
 from headgate.broker.core.safeguards import SAFEGUARDS, Safeguard
@@ -287,6 +288,21 @@ def test_a_twig_is_amended_and_the_answer_says_what_the_subscriber_asks_of_docum
         cluster.run(1.0)
         assert [body for _, body in deliveries_of(reader.take())] == wanted
     assert all(not node.registry.edges.kept("quotes") for node in cluster.nodes)
+
+
+def test_filters_at_hand_decide_what_a_version_wants_and_without_them_it_may_want_it() -> None:
+    """The wider version brings all, before the point as well; and what nobody else will bring is not waited for."""
+    cluster, _ = stage(1)
+    (subscription,) = cluster.node("b0").subscribers.by_identity.values()
+    narrow = Version.of(subscription, parse_condition("XPATH 'a/b'"))
+    amendment = Amendment(1, {1: narrow, 2: Version.of(subscription, None)})
+    batch = make_batch(["quotes"], {}, [b"ab", b"cd", b"none"], None)
+    assert amendment.decide(("b9", 1), [2], batch, ["quotes"], 0), "no filter says that it does not have the twig"
+    filters = [pack(parse_twig(twig).filter(1024, 1), 1024) for twig in ("a/b", "c/d")]
+    batch = replace(batch, columns={DEFAULT_SHAPE.column: encode_column([*filters, b""])})
+    gets = [amendment.decide(("b0", row), [2], batch, ["quotes"], row) for row in range(3)]
+    assert gets == [True, False, False]
+    assert list(amendment.due) == [("b9", 1), ("b0", 0)]
 
 
 def test_what_is_asked_before_suback_is_done_after_it() -> None:

@@ -9,6 +9,7 @@ import pytest
 from headgate.broker.core.effects import Close
 from headgate.broker.core.inputs import LinkPaused, LinkResumed, Received
 from headgate.broker.core.limits import Limits
+from headgate.matching.structure import parse_twig
 from headgate.protocol.errors import ErrorCode
 from headgate.protocol.limits import CREDIT_MAX, PUBLISH_WINDOW_DEFAULT, TEXT_LENGTH_MAX
 from headgate.protocol.messages import (
@@ -18,6 +19,7 @@ from headgate.protocol.messages import (
     Answer,
     Ask,
     Credit,
+    Deliver,
     Error,
     Goodbye,
     Hello,
@@ -85,6 +87,23 @@ def test_a_session_goes_on_with_subscriptions_and_sequences() -> None:
     assert Interest("quotes", []) in answers
     world.publish(link, "c")
     assert world.delivered(link) == [(1, "c")]
+
+
+def test_what_is_asked_of_documents_is_said_again_when_a_session_goes_on() -> None:
+    """Before any event: SUBACK, or the ANSWER of an amendment, may have been lost with the connection."""
+    world = NodeWorld()
+    link = world.subscriber()
+    key = world.key(link)
+    world.say(link, make_subscribe(2, condition="XPATH 'a/b'"), make_subscribe(3, condition="XPATH 'c'"))
+    amended = {"subscription": 3, "pattern": "quotes", "where": "price > 1"}
+    world.say(link, make_subscribe(4, condition="XPATH 'd'"), Ask(5, "amend", amended), Unsubscribe(6, 4))
+    world.drop(link)
+    world.publish(world.connect(), "a")
+    _, answers = world.resume(key)
+    checks = [parse_twig("a/b").check()]
+    assert [one for one in answers if isinstance(one, Suback)] == [Suback(0, 2, checks), Suback(0, 3)]
+    kinds = [type(one) for one in answers]
+    assert kinds.index(Suback) < kinds.index(Deliver)
 
 
 def test_an_unknown_key_begins_a_new_session_with_another_key() -> None:
