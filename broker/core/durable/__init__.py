@@ -32,9 +32,10 @@ retention takes before it was acknowledged is announced as a GAP. While two side
 disks, both may hand out; the generation decides whose acknowledgements count.
 
 **Changing it.** The index is a function of record, cursor and logs. So a new condition is a new record: what waits is
-computed anew from the cursor. `from ack` looks once at what was passed and is not acknowledged before, for what the new
-condition adds; `from now` keeps the old condition as a *section* for the positions before the ends of that moment. What
-clients look for in documents (`Asking`) follows from the same record, position by position.
+computed anew from the cursor. `from ack` looks at what was passed behind the first owed position, for what the new
+condition adds to former ones (`Former`), whose events may be settled; `from now` keeps the old condition as a *section*
+for the positions before the ends of that moment. What clients look for in documents (`Asking`) follows from the same
+record, position by position.
 
 **The state** (`DurableState`) is what k disks have: a record, which people set, and a `Cursor` for each log (`Place`).
 `encode_state` and `decode_state` carry it, `join` makes one of two, `with_record` gives one the record of another
@@ -73,6 +74,7 @@ from .state import (
     Cursor,
     DeadLetter,
     DurableState,
+    Former,
     Options,
     Section,
     check_options,
@@ -92,6 +94,7 @@ __all__ = [
     "DurableLimits",
     "DurableState",
     "Durables",
+    "Former",
     "HandedOut",
     "Mailbox",
     "Options",

@@ -1,8 +1,9 @@
 """Amending: what a new condition adds of the positions that a durable subscription has passed already.
 
 A cursor says which positions are settled, and not why: they were acknowledged, or matched no condition. So for a change
-`from ack` the logs are looked through twice at once, from the first owed position to where the mailbox is: for what
-matches the new condition, and for what matched the old one. What the new one finds beside that is owed from then on.
+`from ack` the logs are looked through several times at once, from the first owed position to where the mailbox is: for
+what matches the new condition, and for what may have been handed out by the old one, and by those before it that the
+state remembers. What the new one finds beside that is owed from then on.
 """
 
 from __future__ import annotations
@@ -13,11 +14,29 @@ from dataclasses import dataclass, field
 from headgate.protocol.data import split_u32
 
 from ..deferred import Deferred
+from .limits import CONDITION_LENGTH_MAX, FORMERS_MAX
 from .messages import Fed, Place
 from .runs import Run, intersect, subtract, union
-from .state import Cursor, DurableState
+from .state import Cursor, DurableState, Former
 
-__all__ = ["Amendment", "Look"]
+__all__ = ["Amendment", "Look", "formers_of"]
+
+
+def formers_of(state: DurableState) -> tuple[Former, ...]:
+    """What may have handed out positions that are settled and lie behind one that is owed, when its condition changes.
+
+    Before the first owed position nothing is looked for any more.
+    """
+    begins = {place: cursor.owed[0][0] for place, cursor in state.cursors.items() if cursor.owed}
+    now = Former(state.condition, state.sections, {place: state.cursors[place].upto for place in begins})
+    found: list[Former] = []
+    size = 0
+    for one in (now, *reversed(state.former)):
+        ends = {place: end for place, end in one.ends.items() if end > begins.get(place, end)}
+        size += len(one.condition) + sum(len(section.condition) for section in one.sections)
+        if ends and len(found) < FORMERS_MAX and (size <= 2 * CONDITION_LENGTH_MAX or not found):
+            found.insert(0, one._replace(ends=ends))
+    return tuple(found)
 
 
 @dataclass(slots=True, eq=False)
@@ -51,22 +70,28 @@ class Look:
 
 @dataclass(slots=True, eq=False)
 class Amendment:
-    """A change of the condition that waits for what the new and the old one match of what was passed already."""
+    """A change of the condition that waits for what the new one and former ones match of what was passed already."""
 
     state: DurableState
     owed: dict[Place, list[Run]]
     """What was owed when it began: it is owed still, or was settled since."""
     new: Look
-    old: Look
+    former: list[Look]
     until: float
     deferred: Deferred
+
+    @property
+    def looks(self) -> list[Look]:
+        """All of them."""
+        return [self.new, *self.former]
 
     def added(self, cursors: Mapping[Place, Cursor]) -> tuple[dict[Place, list[Run]], dict[Place, list[int]]]:
         """What is owed from now on beside what these cursors owe, and the hashes of its keys."""
         added: dict[Place, list[Run]] = {}
         keys: dict[Place, list[int]] = {}
         for place, found in self.new.found.items():
-            known = union([*self.old.found.get(place, []), *self.owed[place], *cursors[place].owed])
+            handed = [run for look in self.former for run in look.found.get(place, [])]
+            known = union([*handed, *self.owed[place], *cursors[place].owed])
             fresh = subtract(found, known)
             if fresh:
                 added[place] = fresh

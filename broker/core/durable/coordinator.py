@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from headgate.matching import (
     MatchingError,
@@ -44,7 +44,7 @@ from ..log import Log
 from ..rights import Policy
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
-from .amending import Amendment, Look
+from .amending import Amendment, Look, formers_of
 from .asking import Asking
 from .keeping import Keeping
 from .limits import (
@@ -85,6 +85,7 @@ from .runs import Run, count_of, join_runs, split_runs
 from .state import (
     DeadLetter,
     DurableState,
+    Former,
     Section,
     check_options,
     check_settings,
@@ -115,6 +116,8 @@ TAKING = "durable-taking"
 ENDS = "durable-ends"
 """Key of the timer: brokers that were asked where logs end are waited for no longer."""
 
+
+_Before = TypeVar("_Before", Section, Former)
 
 _TOO_FEW = "too few brokers say where their logs end: try again in a moment"
 
@@ -927,9 +930,10 @@ class Coordinator:
                     text = f"{SECTIONS_MAX} changes of the condition are still waited for: take `from ack`, or wait"
                     deferred.say(Refused(ErrorCode.LIMIT, text))
                     return
-                now_state = replace(
-                    changed(), sections=sections if Safeguard.AMEND_AT_POINT in self._safeguards else ()
-                )
+                held_back = sections if Safeguard.AMEND_AT_POINT in self._safeguards else ()
+                former = formers_of(mailbox.snapshot())
+                mailbox.dirty = True  # that one is not written
+                now_state = replace(changed(), sections=held_back, former=former)
                 if not Asking(now_state).fits:
                     text = "this condition and former ones that are still waited for ask too much of documents: "
                     deferred.say(Refused(ErrorCode.LIMIT, text + "take `from ack`, or wait"))
@@ -959,23 +963,32 @@ class Coordinator:
         starts = {place: cursor.owed[0][0] for place, cursor in snapshot.cursors.items() if cursor.owed}
         ends = {place: snapshot.cursors[place].upto for place in starts}
         owed = {place: list(snapshot.cursors[place].owed) for place in starts}
-        self._numbers += 2
-        new, old = (Look(self._numbers - one, ends, dict(starts)) for one in (0, 1))
-        held.amendment = Amendment(changed, owed, new, old, now + AMEND_SECONDS, deferred)
+        changed = replace(changed, former=formers_of(snapshot))
+        looks = [(self._look(ends, starts), changed)]
+        for one in changed.former:
+            before = {place: min(end, ends[place]) for place, end in one.ends.items()}
+            state = replace(snapshot, condition=one.condition, sections=one.sections)
+            looks.append((self._look(before, starts), state))
+        new, *former = [look for look, _ in looks]
+        held.amendment = Amendment(changed, owed, new, former, now + AMEND_SECONDS, deferred)
         if not starts:
             self._amended(held, now)
             return
         self._set_timer(held)
-        for look, state in ((new, changed), (old, snapshot)):
+        for look, state in looks:
             self._looks[look.number] = held, look
-            message = self._feed_of(look.number, replace(state, created=1 << 52), starts)
+            message = self._feed_of(look.number, replace(state, created=1 << 52), look.covered)
             for identifier in self._everybody():
                 self._relay.tell(identifier, message)
+
+    def _look(self, ends: dict[Place, int], starts: Mapping[Place, int]) -> Look:
+        self._numbers += 1
+        return Look(self._numbers, ends, {place: starts[place] for place in ends})
 
     def _looked(self, message: Fed, runs: list[Run], now: float) -> None:
         held, look = self._looks[message.number]
         look.hear(message, runs)
-        if held.amendment is not None and held.amendment.new.is_done and held.amendment.old.is_done:
+        if held.amendment is not None and all(one.is_done for one in held.amendment.looks):
             self._amended(held, now)
 
     def _amended(self, held: _Held, now: float) -> None:
@@ -1006,7 +1019,7 @@ class Coordinator:
     def _end_looks(self, held: _Held) -> None:
         amendment, held.amendment = held.amendment, None
         if amendment is not None:
-            for look in (amendment.new, amendment.old):
+            for look in amendment.looks:
                 self._looks.pop(look.number, None)
                 for identifier in self._everybody():
                     self._relay.tell(identifier, EndFeed(look.number))
@@ -1047,7 +1060,8 @@ class Coordinator:
             if cursors is None:
                 mailbox.state = replace(mailbox.state, created=0, starts={})
                 cursors = dict.fromkeys(mailbox.places(), 0)
-            mailbox.state = replace(mailbox.state, version=version, sections=_beside(mailbox.state.sections, cursors))
+            sections, former = _beside(mailbox.state.sections, cursors), _beside(mailbox.state.former, cursors)
+            mailbox.state = replace(mailbox.state, version=version, sections=sections, former=former)
             held.asks(mailbox.state)
             mailbox.seek(cursors)
             self._tell_watch(held, "unsubscribe", "it went on from another place")
@@ -1267,12 +1281,12 @@ def _still(state: DurableState, mailbox: Mailbox) -> tuple[Section, ...]:
     return tuple(one for one in state.sections if any(position.get(place, 0) < end for place, end in one.ends.items()))
 
 
-def _beside(sections: Iterable[Section], places: Iterable[Place]) -> tuple[Section, ...]:
-    """What is left of sections where it is gone on from other places, to which the condition of now applies."""
+def _beside(sections: Iterable[_Before], places: Iterable[Place]) -> tuple[_Before, ...]:
+    """What is left of sections, or former conditions, where it is gone on from other places: there the condition of
+    now applies alone.
+    """
     gone = dict.fromkeys(places)
-    left = (
-        Section(one.condition, {place: end for place, end in one.ends.items() if place not in gone}) for one in sections
-    )
+    left = (one._replace(ends={place: end for place, end in one.ends.items() if place not in gone}) for one in sections)
     return tuple(one for one in left if one.ends)
 
 

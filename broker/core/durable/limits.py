@@ -23,6 +23,7 @@ __all__ = [
     "DURABLES_MAX",
     "FETCH_SECONDS",
     "FORGET_EVERY_SECONDS",
+    "FORMERS_MAX",
     "FORGOTTEN_AT_ONCE",
     "HANDED_BYTES",
     "HANDED_EVENTS",
@@ -72,6 +73,10 @@ PLACES_MAX = 4096
 
 SECTIONS_MAX = 64
 """Changes of a condition whose events are still owed: each stays until all before its ends is settled."""
+
+FORMERS_MAX = 8
+"""Former conditions that are looked for at a change `from ack`: logs are read once for each. What was handed out by
+older ones, and settled, may come again then, flagged; together they have as many characters as two conditions."""
 
 ASKED_BYTES_MAX = 12 * 1024
 """Of all that XPATH asks for in a condition and in former ones: three conditions full of it. As XPath 1.0, with its

@@ -26,6 +26,7 @@ from .limits import (
     BACKOFF_STEPS_MAX,
     DEAD_KEPT_MAX,
     DELAY_SECONDS_MAX,
+    FORMERS_MAX,
     MAX_DELIVER_MAX,
     MAX_UNACKED_MAX,
     NAME_LENGTH_MAX,
@@ -42,6 +43,7 @@ __all__ = [
     "Cursor",
     "DeadLetter",
     "DurableState",
+    "Former",
     "Options",
     "RECORD_FIELDS",
     "Section",
@@ -67,6 +69,14 @@ class Section(NamedTuple):
     """Positions before these ends have to match this condition as well."""
 
     condition: str
+    ends: dict[Place, int]
+
+
+class Former(NamedTuple):
+    """What a subscription asked for before a change: positions before these ends may have been handed out by it."""
+
+    condition: str
+    sections: tuple[Section, ...]
     ends: dict[Place, int]
 
 
@@ -120,6 +130,8 @@ class DurableState:
     rewinds: int = 0
     """How often something settled was made owed again. Who creates a name anew over its tombstone begins with one more
     than that had."""
+    former: tuple[Former, ...] = ()
+    """Conditions of before, as far as something is owed behind which they may have handed out what is settled."""
     owner: str = ""
     """The user whose rights say what of it is fed; empty where nobody is named."""
     coordinator: int = 0
@@ -132,9 +144,9 @@ _FIELDS = (
     *("version", "removed", "stream", "pattern", "exact", "condition", "sharing", "ack_wait", "max_deliver"),
     *("backoff", "max_unacked", "dead_letter", "created", "starts", "sections"),
 )
-"""As they are written; an owner comes behind all else, where there is one."""
+"""As they are written; an owner and former conditions come behind all else, where there are any."""
 
-RECORD_FIELDS = (*_FIELDS, "owner")
+RECORD_FIELDS = (*_FIELDS, "owner", "former")
 """What people set: an amendment changes these, and of two states the one of the newer version has them."""
 
 
@@ -240,7 +252,8 @@ def encode_state(state: DurableState) -> bytes:
         _plain(state.handed),
         [[*place, list(_counted_runs(counts))] for place, counts in sorted(state.counts.items())],
         [[*letter.place, *letter[1:]] for letter in state.dead],
-        *([state.owner] if state.owner else ()),
+        *([state.owner] if state.owner or state.former else ()),
+        *([_plain(state.former)] if state.former else ()),
     ]
     data = pack_value(fields)
     if len(data) > STATE_BYTES_MAX:
@@ -268,6 +281,7 @@ def _counted_runs(counts: Mapping[int, int]) -> Iterator[int]:
 def decode_state(data: bytes) -> DurableState:
     """The state in these bytes. Raises ProtocolViolation, and nothing else, when they are none."""
     parts = _list(unpack_value(data, bytes_max=STATE_BYTES_MAX, items_max=_ITEMS_MAX), "a state")
+    former = parts.pop() if len(parts) == 12 + len(_FIELDS) else []
     owner = parts.pop() if len(parts) == 11 + len(_FIELDS) else ""
     _list(parts, "a state", 10 + len(_FIELDS))
     if parts[0] != _FORMAT:
@@ -298,11 +312,14 @@ def decode_state(data: bytes) -> DurableState:
         cursors=dict(_cursors(cursors)),
         handed=_places(handed),
         owner=_text(owner, NAME_LENGTH_MAX),
+        former=tuple(_former(one) for one in _list(former, "former conditions")),
     )
     state.counts = dict(_counts(counts, state.cursors))
     state.dead = tuple(_dead(one) for one in _list(dead, "dead letters"))
     if len(state.backoff) > BACKOFF_STEPS_MAX or len(state.sections) > SECTIONS_MAX or len(state.dead) > DEAD_KEPT_MAX:
         raise _wrong("more steps of a backoff, sections or dead letters than there may be")
+    if len(state.former) > FORMERS_MAX or any(len(one.sections) > SECTIONS_MAX for one in state.former):
+        raise _wrong("more former conditions, or sections of one, than there may be")
     return state
 
 
@@ -380,6 +397,12 @@ def _places(value: Any) -> dict[Place, int]:
 def _section(value: Any) -> Section:
     condition, ends = _list(value, "a section", 2)
     return Section(_text(condition, CONDITION_LENGTH_MAX), _places(ends))
+
+
+def _former(value: Any) -> Former:
+    condition, sections, ends = _list(value, "a former condition", 3)
+    held = tuple(_section(one) for one in _list(sections, "sections"))
+    return Former(_text(condition, CONDITION_LENGTH_MAX), held, _places(ends))
 
 
 def _cursors(value: Any) -> Iterator[tuple[Place, Cursor]]:

@@ -237,11 +237,7 @@ class InLogOrder(DurableChecker):
 
 
 class Flagged(DurableChecker):
-    """D5.
-
-    A cursor does not tell what was acknowledged from what did not match. So a change `from ack` may bring back what was
-    acknowledged and did not match some condition before that change; it comes with a flag.
-    """
+    """D5."""
 
     repeated = 0
 
@@ -268,20 +264,11 @@ class Flagged(DurableChecker):
                 for later in receipts[place + 1 :]:
                     if later.at < receipt.acked_at:
                         self._fail("an acknowledgement of an old delivery counted", one, event)
-                    if not self._was_brought_back(one, event, receipt, later):
+                    if not _moved(one, receipt.at, later.at, "start", "now", "removed"):
                         self._fail("handed out after its acknowledgement was confirmed", one, event)
 
     def _fail(self, what: str, one: DurableName, event: str) -> None:
         self.fail(f"{what}: {event} ({one.sharing} {one.name}): {_receipts(one, event)}; {_told(one.changes)}")
-
-    def _was_brought_back(self, one: DurableName, event: str, acked: Receipt, later: Receipt) -> bool:
-        return _moved(one, acked.at, later.at, "start", "now", "removed") or any(
-            change.start == "ack"
-            and change.asked_at <= later.at
-            and change.done_at >= acked.at
-            and not all(_matches(before.condition, event) for before in one.changes[:place])
-            for place, change in enumerate(one.changes)
-        )
 
 
 class CursorStands(DurableChecker):

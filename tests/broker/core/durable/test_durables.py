@@ -3,13 +3,16 @@ brokers."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from headgate.broker.core.config import broker_id
-from headgate.broker.core.durable import keeping
+from headgate.broker.core.durable import Cursor, DurableState, Former, Place, keeping
+from headgate.broker.core.durable.amending import formers_of
 from headgate.broker.core.durable.keeping import key_of
+from headgate.broker.core.durable.limits import CONDITION_LENGTH_MAX
 from headgate.broker.core.effects import Effect, KeepDurable
 from headgate.broker.core.inputs import Input
 from headgate.broker.core.keyspace import distance
@@ -220,29 +223,42 @@ def test_a_client_looks_for_what_an_event_was_selected_by_before_the_end_of_a_se
     assert found == {**dict.fromkeys("234", "a"), **dict.fromkeys("567", "ab"), "8": "b", "9": ""}
 
 
-@pytest.mark.parametrize(
-    ("between", "first_is_settled", "again"),
-    [("price < 8", False, ["two"]), ("price > 9", False, []), ("price < 8", True, [])],
-)
-def test_what_was_settled_comes_again_when_a_condition_between_did_not_match_it_and_something_before_it_is_owed(
-    between: str, first_is_settled: bool, again: list[str]
+@pytest.mark.parametrize("since", ["ack", "now"])
+@pytest.mark.parametrize("between", ["price < 8", "price > 9", "price > 9.2"])
+@pytest.mark.parametrize("first_is_settled", [False, True])
+def test_what_was_settled_does_not_come_again_whatever_the_condition_was_between(
+    between: str, since: str, first_is_settled: bool
 ) -> None:
-    """A cursor does not tell what was acknowledged from what no condition matched: it says what is owed."""
+    """A cursor does not tell what was acknowledged from what no condition matched; former conditions do."""
     cluster = LogCluster(3)
     publisher, subscriber, other = (cluster.connect(f"b{number}") for number in range(3))
     assert isinstance(subscribe(cluster, subscriber, "picky", where="price > 8"), Suback)
-    for body, value in (("one", 9.0), ("two", 9.5)):
+    for body, value in (("one", 9.1), ("no", 3.0), ("two", 9.5)):
         price(cluster, publisher, body, value)
     cluster.until(lambda: bodies(subscriber) == ["one", "two"], 5.0)
     first = subscriber.of(Handed)[0].first
     subscriber.take()
     subscriber.send(Ack(1, 1, AckVerb.ACK, [first if first_is_settled else first + 1, first + 1]))
     cluster.run(1.0)
-    for condition in (between, "price > 8"):
-        cluster.ask(other, "durable_set", name="picky", where=condition, **{"from": "ack"})
+    for condition, start in ((between, since), ("price > 1", "ack"), ("price > 8", "ack"), ("price > 2", "ack")):
+        cluster.ask(other, "durable_set", name="picky", where=condition, **{"from": start})
         cluster.run(1.0)
-    assert bodies(subscriber) == again
-    assert all(min(handed.count_list()) > 1 for handed in subscriber.of(Handed)), "flagged as redelivered"
+    # What was matched by none of them before is new, where something before it is owed.
+    assert bodies(subscriber) == ([] if first_is_settled else ["no"])
+
+
+def test_former_conditions_are_remembered_while_something_before_their_ends_is_owed_and_up_to_a_bound() -> None:
+    ann, bob = Place("ann", 1), Place("bob", 7)
+    old = Former("a = 1", (), {ann: 9, bob: 5})
+    state = DurableState("x", condition="b = 1", former=(old,))
+    assert formers_of(state) == ()
+    state.cursors = {ann: Cursor(20, ((4, 6),)), bob: Cursor(30, ((5, 6),))}
+    assert formers_of(state) == (Former("a = 1", (), {ann: 9}), Former("b = 1", (), {ann: 20, bob: 30}))
+    many = tuple(old._replace(condition=f"a = {number}") for number in range(20))
+    found = formers_of(replace(state, former=many))
+    assert [one.condition for one in found] == [*(f"a = {number}" for number in range(13, 20)), "b = 1"]
+    wide = tuple(old._replace(condition="a" * CONDITION_LENGTH_MAX) for _ in range(4))
+    assert len(formers_of(replace(state, former=wide))) == 2
 
 
 def test_nak_term_and_too_many_deliveries() -> None:

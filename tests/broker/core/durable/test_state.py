@@ -13,6 +13,7 @@ from headgate.broker.core.durable import (
     Cursor,
     DeadLetter,
     DurableState,
+    Former,
     Options,
     Place,
     Section,
@@ -53,6 +54,7 @@ FULL = DurableState(
     counts={ANN: {4: 2, 5: 2, 7: 9}},
     dead=(DeadLetter(ANN, 2, 4, "poison", 99, 7),),
     rewinds=2,
+    former=(Former("price > 5", (Section("b = 1", {BOB: 2}),), {ANN: 15, BOB: 3}),),
 )
 
 
@@ -289,7 +291,7 @@ def test_an_option_that_will_not_do_is_refused_with_what_would(options: dict[str
 
 
 def test_a_dead_letter_of_before_keys_were_kept_has_none() -> None:
-    parts = unpack_value(encode_state(FULL), bytes_max=2**20, items_max=1000)
+    parts = unpack_value(encode_state(replace(FULL, former=())), bytes_max=2**20, items_max=1000)
     assert [len(letter) for letter in parts[-1]] == [7]
     parts[-1] = [letter[:6] for letter in parts[-1]]
     assert decode_state(pack_value(parts)).dead == (FULL.dead[0]._replace(key=0),)
