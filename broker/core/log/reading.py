@@ -78,7 +78,7 @@ class LogReading:
     def read(self, session: ClientSession, message: ReadLog, now: float) -> None:
         """A client says READ_LOG."""
         try:
-            held, index = self._understand(session, message)
+            held, index = self._find(session, message), self._filter(session, message)
         except Refused as error:
             self._refuse(session, message, error)
             return
@@ -86,6 +86,7 @@ class LogReading:
             self._say(session, message, held, _Chunk(held.next, []))
             return
         self._reading[session.key] = self._reading.get(session.key, 0) + 1
+        rights = session.rights
 
         def done() -> None:
             self._reading[session.key] -= 1
@@ -94,7 +95,13 @@ class LogReading:
 
         def rows_came(rows: RowsRead, now: float) -> None:
             done()
-            self._answer(session, message, held, index, rows)
+            try:
+                # The disk took its time: what is given is what is allowed now.
+                allowed = index if session.rights is rights else self._filter(session, message)
+            except Refused as error:
+                self._refuse(session, message, error)
+            else:
+                self._answer(session, message, held, allowed, rows)
 
         def readable(refused: Refused | None, now: float) -> None:
             if refused is None and message.position < held.next:
@@ -118,8 +125,8 @@ class LogReading:
         else:
             self._log.wait([(held, message.position + 1)], readable, now)
 
-    def _understand(self, session: ClientSession, message: ReadLog) -> tuple[HeldLog, Index | None]:
-        """Raises Refused."""
+    def _find(self, session: ClientSession, message: ReadLog) -> HeldLog:
+        """The log that it names, if the position is one. Raises Refused."""
         name = LogName(message.broker, message.epoch, message.kind, message.stream)
         held = self._log.logs.get(name)
         if held is None:
@@ -131,13 +138,17 @@ class LogReading:
         if self._reading.get(session.key, 0) >= READS_PER_SESSION_MAX:
             text = f"a session reads at most {READS_PER_SESSION_MAX} chunks at a time: wait for one of them"
             raise Refused(ErrorCode.LIMIT, text)
+        return held
+
+    def _filter(self, session: ClientSession, message: ReadLog) -> Index | None:
+        """What picks the events that it asks for and may have; None: all. Raises Refused."""
         if session.rights is not None and not session.rights.audit and self._looks_again:
-            return held, self._within_rights(session.rights, message)
+            return self._within_rights(session.rights, message)
         if not message.pattern and not message.condition:
-            return held, None
+            return None
         if message.kind != LogKind.EVENTS:
             raise Refused(ErrorCode.BAD_REQUEST, "a pattern or a condition is about events: leave both out here")
-        return held, self._filter(message)
+        return self._index_asked(message)
 
     def _within_rights(self, rights: Rights, message: ReadLog) -> Index:
         """What it may read of what it asks for, by its rights of now. Raises Refused."""
@@ -168,7 +179,7 @@ class LogReading:
             self._filters[key] = index
         return index
 
-    def _filter(self, message: ReadLog) -> Index:
+    def _index_asked(self, message: ReadLog) -> Index:
         key = message.stream, message.pattern, message.condition
         index = self._filters.get(key)
         if index is None:
