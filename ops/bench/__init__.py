@@ -3,7 +3,7 @@
     headgate bench compare          rates and latency, with the peers found installed     wire/compare.py
     headgate bench latency          p50 and p99 alone                                     wire/latency.py
     headgate bench clients          what the shipped clients reach, verb by verb          wire/clients.py
-    headgate bench rights           what TLS, names and rights cost                       wire/rights.py
+    headgate bench rights           what TLS, names and rights cost, beside NATS with TLS wire/rights.py
     headgate bench strangers        what 2,000 failing handshakes do to a client          wire/strangers.py
     headgate bench slow             what a stalled subscriber does to the others          wire/slow.py
     headgate bench matching         the index alone: topics, conditions, flux             matching/matching.py

@@ -15,7 +15,7 @@ BENCHES = {
     "compare": ("wire.compare", "throughput and latency, beside the peers that are installed"),
     "latency": ("wire.latency", "the time from publish to delivery at a steady pace"),
     "clients": ("wire.clients", "what the shipped clients reach by themselves"),
-    "rights": ("wire.rights", "what TLS, names, and rights with conditions cost, beside a broker without"),
+    "rights": ("wire.rights", "what TLS, names, and rights with conditions cost, beside NATS with TLS"),
     "strangers": ("wire.strangers", "what 2,000 handshakes that fail do to a client that works"),
     "slow": ("wire.slow", "what one stalled subscriber does to the others"),
     "matching": ("matching.matching", "the index by itself: topics, conditions, flux, worst cases"),

@@ -2,12 +2,13 @@
 
 `PEERS` names the others: `Nats`, `Mosquitto`, `Redis`; `Headgate` is ours. A `Peer` starts its server and makes a
 `Publisher`, which writes `Chunk`s encoded before the clock starts, and a `Subscriber`, which counts what arrives
-(`HeadgateSubscriber` also gives credit). `BODY` is the body of every event.
+(`HeadgateSubscriber` also gives credit). A `NatsClient` does both over one connection, with TLS if asked. `BODY` is the
+body of every event.
 """
 
 from .headgate import Headgate, HeadgateSubscriber
 from .mosquitto import Mosquitto
-from .nats import Nats
+from .nats import Nats, NatsClient
 from .peer import BODY, Chunk, Peer, Publisher, Subscriber
 from .redis import Redis
 
@@ -21,6 +22,7 @@ __all__ = [
     "HeadgateSubscriber",
     "Mosquitto",
     "Nats",
+    "NatsClient",
     "PEERS",
     "Peer",
     "Publisher",

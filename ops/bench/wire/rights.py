@@ -4,6 +4,9 @@ One publisher and one subscriber with the shipped client; each broker is a proce
 Every event passes the condition, so all deliver the same; the condition is said by the subscriber, by its right, or by
 nobody. The client has the other core and is the bottleneck: what a broker spends on an event tells its own cost.
 Brokers take turns, round by round, and a cell is the median. Only the ratios mean anything.
+
+Where nats-server is installed, it takes its turns without and with TLS: a bare client sends it records of the same
+length, in writes of as many, and its ratio is to itself without.
 """
 
 from __future__ import annotations
@@ -25,11 +28,11 @@ from typing import Any, NamedTuple
 from rich.table import Table
 
 from headgate.protocol.aio import connect
-from headgate.protocol.data import Scalar
+from headgate.protocol.data import Scalar, pack_record
 
 from ..kit import Child, Cores, MeasurementFailed, Server, cpu_seconds, running
 from ..limits import CHUNK_EVENTS
-from ..peers import BODY
+from ..peers import BODY, Nats, NatsClient
 from .report import console, short
 
 __all__ = ["CASES", "Case", "Cost", "add_arguments", "measure", "run", "secured"]
@@ -58,6 +61,7 @@ class Case:
     tls: bool = False
     roles: str | None = None
     where: str = ""
+    nats: bool = False
 
 
 CASES = (
@@ -69,7 +73,15 @@ CASES = (
     Case("a right with the condition", roles="condition"),
     Case("that, and another to publish", roles="both"),
     Case("TLS and a right with the condition", tls=True, roles="condition"),
+    Case("nats-server", nats=True),
+    Case("nats-server, TLS", tls=True, nats=True),
 )
+
+
+def installed() -> tuple[Case, ...]:
+    """What can be measured here."""
+    has_nats = Nats().version() is not None
+    return tuple(case for case in CASES if has_nats or not case.nats)
 
 
 class Cost(NamedTuple):
@@ -105,6 +117,8 @@ class _Realm:
 
     def command(self, case: Case) -> Callable[[int, Path], list[str]]:
         """What starts a broker for it."""
+        if case.nats:
+            return Nats(str(self.folder / "bench") if case.tls else "").command
 
         def words(port: int, folder: Path) -> list[str]:
             line = [sys.executable, "-m", "headgate.ops.cli", "serve", "--listen", f"127.0.0.1:{port}"]
@@ -128,7 +142,8 @@ class _Realm:
 def measure(case: Case, realm: _Realm, seconds: float, cores: Cores) -> Cost:
     """The cost of one case at a broker of its own. Raises MeasurementFailed."""
     with running(case.name, realm.command(case), cores.server) as server:
-        child = Child("client", cores.generator, _work, server, seconds, case.where, realm.client(case))
+        work = _work_with_nats if case.nats else _work
+        child = Child("client", cores.generator, work, server, seconds, case.where, realm.client(case))
         try:
             return Cost(*child.result())
         finally:
@@ -137,6 +152,34 @@ def measure(case: Case, realm: _Realm, seconds: float, cores: Cores) -> Cost:
 
 def _work(server: Server, seconds: float, where: str, who: dict[str, Any]) -> tuple[float, float, float]:
     return asyncio.run(_publish_and_take(server, seconds, where, who))
+
+
+def _work_with_nats(server: Server, seconds: float, where: str, who: dict[str, Any]) -> tuple[float, float, float]:
+    return asyncio.run(_publish_to_nats(server, seconds, who.get("tls_ca", "")))
+
+
+async def _publish_to_nats(server: Server, seconds: float, ca: str) -> tuple[float, float, float]:
+    record = pack_record({"symbol": "OTE", "price": 8.5}, BODY, "")
+    client = await NatsClient.connect(server.port, _TOPIC, len(record), ca)
+
+    async def all_of(data: bytes, count: int) -> None:
+        client.publish(data)
+        while count:
+            count -= await client.take()
+
+    lone, one, many = [], client.encode(record, 1), client.encode(record, 8 * CHUNK_EVENTS)
+    for _ in range(_LONE_EVENTS):
+        began = time.perf_counter()
+        await all_of(one, 1)
+        lone.append(time.perf_counter() - began)
+    events = 0
+    used, began = cpu_seconds(server.pid), time.perf_counter()
+    while (now := time.perf_counter()) < began + seconds:
+        await all_of(many, 8 * CHUNK_EVENTS)
+        events += 8 * CHUNK_EVENTS
+    spent = cpu_seconds(server.pid) - used
+    client.close()
+    return events / (now - began), median(lone), spent / max(1, events)
 
 
 async def _publish_and_take(
@@ -172,18 +215,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure and print; 0 when every case was measured."""
     cores = Cores.chosen()
-    costs: dict[str, list[Cost]] = {case.name: [] for case in CASES}
+    cases = installed()
+    costs: dict[Case, list[Cost]] = {case: [] for case in cases}
     failed = False
     with TemporaryDirectory(prefix="headgate-bench-") as folder:
         realm = _Realm(Path(folder))
         for _ in range(arguments.rounds):
-            for case in CASES:
+            for case in cases:
                 try:
-                    costs[case.name].append(measure(case, realm, arguments.seconds, cores))
+                    costs[case].append(measure(case, realm, arguments.seconds, cores))
                 except MeasurementFailed as failure:
                     print(f"failed: {failure}", file=sys.stderr)
                     failed = True
-    middle = {name: _middle(rows) for name, rows in costs.items() if rows}
+    middle = {case: _middle(rows) for case, rows in costs.items() if rows}
     _print(middle, arguments.json)
     return 1 if failed else 0
 
@@ -192,21 +236,27 @@ def _middle(costs: list[Cost]) -> Cost:
     return Cost(*(median(column) for column in zip(*costs, strict=True)))
 
 
-def _print(middle: dict[str, Cost], as_json: bool) -> None:
-    first = next(iter(middle.values()), None)
-    if first is None:
-        return
+def _print(middle: dict[Case, Cost], as_json: bool) -> None:
+    first: dict[bool, Cost] = {}  # of each server, by whether that is nats-server
+    for case, cost in middle.items():
+        first.setdefault(case.nats, cost)
     if as_json:
-        for name, cost in middle.items():
-            ratios = {f"{field}_ratio": getattr(cost, field) / getattr(first, field) for field in Cost._fields}
-            print(json.dumps({"case": name, **cost._asdict(), **ratios}))
+        for case, cost in middle.items():
+            ratios = {
+                f"{field}_ratio": getattr(cost, field) / getattr(first[case.nats], field) for field in Cost._fields
+            }
+            print(json.dumps({"case": case.name, **cost._asdict(), **ratios}))
         return
     table = Table(title="published and delivered, one publisher and one subscriber", title_justify="left")
     for heading in ("broker", "events a second", "ratio", "lone event p50", "ratio", "broker CPU an event", "ratio"):
         table.add_column(heading, justify="left" if heading == "broker" else "right")
-    for name, cost in middle.items():
+    for case, cost in middle.items():
+        base = first[case.nats]
         lone = f"{cost.lone * 1e6:.0f} µs"
-        rate_ratio, lone_ratio = f"{cost.rate / first.rate:.2f}", f"{cost.lone / first.lone:.2f}"
+        rate_ratio, lone_ratio = f"{cost.rate / base.rate:.2f}", f"{cost.lone / base.lone:.2f}"
         spent = f"{cost.spent * 1e6:.2f} µs"
-        table.add_row(name, short(cost.rate), rate_ratio, lone, lone_ratio, spent, f"{cost.spent / first.spent:.2f}")
-    console().print(table)
+        table.add_row(
+            case.name, short(cost.rate), rate_ratio, lone, lone_ratio, spent, f"{cost.spent / base.spent:.2f}"
+        )
+    if middle:
+        console().print(table)
