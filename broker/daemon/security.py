@@ -20,6 +20,9 @@ from headgate.protocol.security import TlsError, load_authority, load_pair
 __all__ = ["Certificates", "names_of", "proved_by"]
 
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Of TLS 1.2: forward secrecy, and ciphers that authenticate what they encrypt. TLS 1.3 has no others."""
+
 _KINDS = {"DNS": "dns", "email": "email", "URI": "uri"}
 _ASKED = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -42,6 +45,7 @@ class Certificates:
             self.contexts[1].check_hostname = False
         for context in self.contexts:
             context.minimum_version = _VERSIONS[version]
+            context.set_ciphers(_SUITES)
         self._seen: tuple[Any, ...] = ()
         self.expires = 0.0
         self.load()
