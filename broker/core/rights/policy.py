@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headgate.matching import Pattern, Tree
+from headgate.matching.tree import cost
 from headgate.protocol.data import Batch
 from headgate.protocol.errors import ErrorCode, Refused
 
@@ -36,6 +37,7 @@ class Rights:
         self._names = tuple(_glob(name) for role in roles for name in role.durable)
         self.pace = self.limit("events_per_second"), self.limit("bytes_per_second")
         self.is_paced = any(self.pace)
+        self._terms_max = self.limit("condition_terms")
         self._no_names = tuple(_glob(name) for role in roles for name in role.no_durable)
 
     def is_as(self, other: Rights | None) -> bool:
@@ -44,6 +46,10 @@ class Rights:
 
     def narrow(self, asked: Pattern, condition: Tree | None) -> Narrowed:
         """What of that it may hear. Raises Refused."""
+        if self._terms_max and condition is not None and (terms := cost(condition).terms) > self._terms_max:
+            text = f"a condition of yours has at most {self._terms_max} terms, and this one has {terms}: a comparison "
+            text += "is one, BETWEEN two, an IN list one; use several subscriptions, or have your role allow more"
+            raise Refused(ErrorCode.LIMIT, f"{text} (condition_terms)")
         return narrow(asked, condition, self._subscribe, self._no_subscribe)
 
     def unpublishable(self, batch: Batch) -> list[int]:

@@ -29,7 +29,7 @@ __all__ = ["Grant", "RightsError", "Role", "read_roles"]
 
 _GRANTS = ("publish", "subscribe")
 _SWITCHES = ("admin", "audit")
-_LIMITS = ("connections", "subscriptions", "events_per_second", "bytes_per_second")
+_LIMITS = ("connections", "subscriptions", "condition_terms", "events_per_second", "bytes_per_second")
 
 
 class RightsError(ValueError):
@@ -59,6 +59,7 @@ class Role:
     audit: bool = False
     connections: int = 0
     subscriptions: int = 0
+    condition_terms: int = 0
     events_per_second: int = 0
     bytes_per_second: int = 0
 

@@ -315,3 +315,30 @@ def test_tokens_end_by_the_clock_on_the_wall_within_a_second_and_never_before(st
             else:
                 since = over.setdefault(key, max(began, world.now - (wall - end)))
                 assert key not in world.node.subscribers.by_key or world.now - since < 1.0, "it is here for too long"
+
+
+def test_a_condition_has_as_many_terms_as_a_role_allows_wherever_it_is_asked() -> None:
+    world = LogWorld(prompt=True)
+    few: Any = {"subscribe": [{"pattern": "quotes", "where": "p > 0 AND p < 9 AND p <> 5"}], "durable": ["*"]}
+    world.feed(Governed(policy(few={**few, "condition_terms": 2})))
+    link, _ = enter(world, "few")
+
+    def said(number: int, condition: str, **options: Any) -> Any:
+        answers = world.say(link, make_subscribe(number, "quotes", condition, **options))
+        world.wake_at(world.now + 2)
+        return [*answers, *world.take(link)][0]
+
+    good = ["p = 1", "p > 1 AND p < 5", "p BETWEEN 1 AND 5", "p IN (1, 2, 3, 4) OR NOT p = 5", ""]
+    for number, condition in enumerate(good, 1):
+        assert isinstance(said(number, condition), Suback), condition
+    for number, condition in enumerate(
+        ["p = 1 OR p = 2 OR p = 3", "p BETWEEN 1 AND 5 AND p <> 3", "p + 1 > 2 AND p < 5"], 20
+    ):
+        refused = said(number, condition)
+        assert isinstance(refused, Error) and refused.code == ErrorCode.LIMIT and "at most 2 terms" in refused.text
+        assert said(number + 10, condition, durable=f"of {number}").code == ErrorCode.LIMIT
+    world.feed(Governed(policy(few={**few, "condition_terms": 1})))
+    ended = sorted(message.subscription for message in world.take(link) if isinstance(message, Ended))
+    assert ended == [2, 3, 4]
+    world.feed(Governed(policy(few=few)))
+    assert isinstance(said(50, "p = 1 OR p = 2 OR p = 3"), Suback)

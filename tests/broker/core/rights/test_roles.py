@@ -69,6 +69,7 @@ def test_each_event_is_published_by_right_or_refused() -> None:
         ({"roles": {"a": {"deny": []}}}, "deny is a table"),
         ({"roles": {"a": {"admin": "yes"}}}, "true or false"),
         ({"roles": {"a": {"connections": -1}}}, "whole number"),
+        ({"roles": {"a": {"condition_terms": "2"}}}, "condition_terms is a whole number"),
         ({"roles": {"a": {"events_per_second": 0.5}}}, "events_per_second is a whole number"),
         ({"roles": {"a": {"bytes_per_second": "1 MB"}}}, "bytes_per_second is a whole number"),
         ({"roles": {"a": {"durable": "trader"}}}, "list of names"),
