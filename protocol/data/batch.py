@@ -30,7 +30,7 @@ from typing import NamedTuple
 from ..errors import LocalError, ProtocolViolation
 from ..limits import ATTRIBUTES_MAX, BATCH_EVENTS_MAX, COLUMNS_MAX, RECORD_LENGTH_MAX, TOPIC_LEVELS_MAX
 from .columns import FILTER_COLUMNS, LEVEL_COLUMNS, SCALAR_TYPES, Scalar, decode_column, encode_column
-from .records import decode_record, encode_record, pack_record
+from .records import attributes_at_once, decode_record, encode_record, pack_record
 
 __all__ = [
     "Batch",
@@ -48,6 +48,9 @@ _SWAP = sys.byteorder == "big"
 
 _BULK = 4
 """Rows that are cut in bulk, as a multiple of the batch: that much is copied once more than it has to be."""
+
+_AT_ONCE_MIN = 32
+"""Records that are opened together; the set-up of that is worth some fifteen."""
 
 _RUN = 64
 """Records of one length that are taken apart in one call; a layout of so many is remembered by length."""
@@ -205,7 +208,10 @@ class Batch:
         if name.startswith(FILTER_COLUMNS):
             return [None] * self.count
         if self._attributes is None:
-            self._attributes = [decode_record(piece)[0] for piece in self.pieces()]
+            if self.count >= _AT_ONCE_MIN:
+                self._attributes = attributes_at_once(self.records, self._all_ends()[1:])
+            if self._attributes is None:
+                self._attributes = [decode_record(piece)[0] for piece in self.pieces()]
         return [attributes.get(name) for attributes in self._attributes]
 
     def with_columns(self, columns: dict[str, bytes]) -> Batch:

@@ -7,7 +7,9 @@ did not send.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import msgpack
@@ -16,7 +18,7 @@ from ..errors import LocalError, ProtocolViolation
 from ..limits import ATTRIBUTE_NAME_LENGTH_MAX, ATTRIBUTES_MAX, RECORD_LENGTH_MAX
 from .columns import SCALAR_TYPES, Scalar, has_wide_integer
 
-__all__ = ["decode_record", "encode_record", "flatten", "pack_record"]
+__all__ = ["attributes_at_once", "decode_record", "encode_record", "flatten", "pack_record"]
 
 _pack = msgpack.Packer(autoreset=True).pack
 _WIDE = b"\xcf"
@@ -81,6 +83,38 @@ def decode_record(record: bytes) -> tuple[dict[str, Scalar], bytes, str]:
     if has_wide_integer(attributes.values(), record):
         raise ProtocolViolation("an attribute is nil, a bool, a number of 64 bits or a string, never nested")
     return attributes, body, content_type
+
+
+def attributes_at_once(records: bytes, ends: Sequence[int]) -> list[dict[str, Scalar]] | None:
+    """The attributes of records that follow one another and end there; what `decode_record` would say of each.
+
+    None when one of them is no record: `decode_record` says what is wrong with it. From some twenty records on that
+    costs less, with hundreds two thirds: one unpacker reads them all, and what each has to be is asked of all together.
+    """
+    unpacker = msgpack.Unpacker(
+        None, max_buffer_size=len(records), max_array_len=3, max_map_len=ATTRIBUTES_MAX, max_ext_len=0
+    )
+    unpacker.feed(records)
+    unpack, tell = unpacker.unpack, unpacker.tell
+    parts: list[Any] = []
+    try:
+        for end in ends:
+            parts.append(unpack())
+            if tell() != end:
+                return None
+    except Exception:  # of a dozen kinds
+        return None
+    if set(map(type, parts)) != {list} or not {2, 3}.issuperset(map(len, parts)):
+        return None
+    found: list[dict[str, Scalar]] = list(map(itemgetter(0), parts))
+    others = chain.from_iterable(part[2:] for part in parts) if 3 in map(len, parts) else ()
+    if set(map(type, found)) != {dict} or set(map(type, map(itemgetter(1), parts))) != {bytes}:
+        return None
+    if not {str}.issuperset(map(type, others)) or not {str}.issuperset(map(type, set().union(*found))):
+        return None
+    if not SCALAR_TYPES.issuperset(map(type, chain.from_iterable(map(dict.values, found)))):
+        return None
+    return None if has_wide_integer(chain.from_iterable(map(dict.values, found)), records) else found
 
 
 def flatten(value: Mapping[str, Any], prefix: str = "", lenient: bool = False) -> dict[str, Scalar]:

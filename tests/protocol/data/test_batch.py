@@ -133,6 +133,15 @@ def test_what_was_not_sent_is_derived_from_the_records() -> None:
     assert made.column("unknown") == [None, None]
 
 
+def test_many_records_are_opened_together_and_one_that_is_broken_is_told() -> None:
+    made = make_batch(["a"], {"price": [*range(40)]}, [b"x"] * 40, interest=["size"])
+    assert made.column("price") == [*range(40)]
+    begin = len(made.records) - 3
+    for broken in (made.records[:begin] + b"\xc0\xc4\x01", made.records[: begin - 1] + b"\xc1" + made.records[begin:]):
+        with pytest.raises(ProtocolViolation):
+            Batch("a", 40, made.lengths, broken, {}, complete=False).column("price")
+
+
 def test_a_broken_record_or_column_is_a_violation_when_it_is_read() -> None:
     with pytest.raises(ProtocolViolation):
         plain(complete=False).column("price")

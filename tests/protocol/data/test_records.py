@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from itertools import accumulate
 from typing import Any
 
 import msgpack
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headgate.protocol.data import decode_record, flatten
-from headgate.protocol.data.records import encode_record
+from headgate.protocol.data.records import attributes_at_once, encode_record
 from headgate.protocol.errors import LocalError, ProtocolViolation
 from headgate.protocol.limits import ATTRIBUTE_NAME_LENGTH_MAX, ATTRIBUTES_MAX, RECORD_LENGTH_MAX
 
@@ -152,3 +155,40 @@ def test_depth_takes_no_stack() -> None:
 def test_what_cannot_be_flattened_is_our_own_error(value: dict[Any, Any], text: str) -> None:
     with pytest.raises(LocalError, match=text):
         flatten(value)
+
+
+_ANY = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=3)
+    | st.binary(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=2) | st.binary(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+_GOOD = st.tuples(
+    st.dictionaries(
+        st.text(max_size=3), st.none() | st.integers(-9, 2**63 - 1) | st.floats() | st.text(max_size=3), max_size=3
+    ),
+    st.binary(max_size=9),
+).map(list) | st.tuples(st.just({}), st.binary(max_size=2), st.text(max_size=3)).map(list)
+
+
+@given(st.data())
+def test_attributes_that_are_read_at_once_are_those_of_each_record(data: st.DataObject) -> None:
+    said = data.draw(st.lists(_GOOD, max_size=5)) + data.draw(st.lists(_ANY | _GOOD, max_size=2))
+    pieces = [msgpack.packb(one) for one in data.draw(st.permutations(said))]
+    if pieces and data.draw(st.booleans()):  # lengths that are not those of the records
+        records, cuts = b"".join(pieces), data.draw(st.lists(st.integers(0, len(b"".join(pieces))), max_size=4))
+        ends = sorted([*cuts, len(records)])
+        pieces = [records[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+    ends = list(accumulate(map(len, pieces)))
+    try:
+        expected: Any = [decode_record(piece)[0] for piece in pieces]
+    except ProtocolViolation:
+        expected = None
+    found = attributes_at_once(b"".join(pieces), ends) if pieces else []
+    assert repr(found) == repr(expected)  # NaN is not itself
