@@ -264,7 +264,7 @@ def run(wishes: Any, steps: Any, safeguards: frozenset[Safeguard] = SAFEGUARDS) 
 @given(WISHES, STEPS)
 @settings(max_examples=40)
 def test_live_replayed_and_durable_are_those_of_brute_force(wishes: Any, steps: Any) -> None:
-    run(wishes, steps)
+    run(wishes, [("attach", 0), ("attach", 1), *steps])
 
 
 ROWS_OF_TWO = [("quotes/a", 2, "O"), ("quotes/b", 2, None)]

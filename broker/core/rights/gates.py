@@ -41,6 +41,8 @@ class Gate:
         if all(verdict is True for verdict in verdicts):
             return []
         if len(verdicts) == 1:
+            if (shut := _shut_at_one(verdicts[0], batch)) is not None:
+                return shut
             verdicts *= batch.count
         columns: dict[str, Sequence[Scalar]] = {}
         return [row for row, verdict in enumerate(verdicts) if not _passes(verdict, batch, columns, row)]
@@ -65,6 +67,26 @@ class Gate:
         sparing = tuple(where for where in denying if where is not None)
         needed = None if None in allowing else tuple(where for where in allowing if where is not None)
         return True if needed is None and not sparing else (needed, sparing)
+
+
+def _shut_at_one(verdict: _Verdict, batch: Batch) -> list[int] | None:
+    """The same where all events have one topic: each condition is asked of all of them. None: some cannot be read."""
+    if isinstance(verdict, bool):
+        return None
+    needed, sparing = verdict
+    try:
+        parts = (
+            [list(map(any, zip(*(_truths(one, batch) for one in needed), strict=True)))] if needed is not None else []
+        )
+        parts += [_truths(one, batch) for one in sparing]
+    except ProtocolViolation:
+        return None
+    return [row for row, passes in enumerate(map(all, zip(*parts, strict=True))) if not passes]
+
+
+def _truths(condition: Compiled, batch: Batch) -> list[bool]:
+    columns = [batch.derived(name) for name in condition.attributes]
+    return list(map(condition.test, *columns)) if columns else [condition.test()] * batch.count
 
 
 def _passes(verdict: _Verdict, batch: Batch, columns: dict[str, Sequence[Scalar]], row: int) -> bool:

@@ -150,6 +150,7 @@ async def test_who_says_nothing_more_is_not_waited_for(said: bytes) -> None:
         assert await why_not(address, QUICK) == "slow"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [b"X-More: more\r\n", b"x" * 1000, b"HTTP/1.1 100 Continue\r\n\r\n"])
 async def test_headers_without_end_are_not_gathered(piece: bytes) -> None:
     sent = 0
@@ -253,6 +254,7 @@ def test_keys_that_cannot_be_fetched_again_are_good_for_a_while() -> None:
     assert not issuer.is_over(7599.0) and issuer.is_over(7600.0)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.floats(0, 40), st.sampled_from(["unknown", "good", "bad", "look"])), max_size=60))
 def test_strangers_have_keys_fetched_once_in_a_while_at_most(steps: list[tuple[float, str]]) -> None:
     issuer, now, began = Issuer("https://id.example", 0.0, LIMITS), 0.0, [0.0]
