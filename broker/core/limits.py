@@ -50,6 +50,7 @@ __all__ = [
     "NEWS_SECONDS",
     "OPENING_ROUNDS_MAX",
     "ORPHAN_SECONDS",
+    "PLAIN_COLUMNS_MAX",
     "RIGHTS_REMEMBERED_MAX",
     "RIGHTS_TOPICS_MAX",
     "TOKENS_LOOK_SECONDS",
@@ -208,6 +209,9 @@ AMEND_VERSIONS_MAX = 8
 AMENDED_EVENTS_MAX = 65_536
 """Events of one subscription that two of its versions want, and one has not brought yet: some milliseconds' worth, and
 what was published while the next one was being placed."""
+
+PLAIN_COLUMNS_MAX = 4_096
+"""Names of match columns of which it is remembered that they hold no filters: they are an application's attributes."""
 
 ALONE_SECONDS = 3.0
 """How long a broker that knows of others asks for them before it takes all keys for its own: six greetings."""

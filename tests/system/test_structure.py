@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from headgate.ops.bench.papers.bloom_brokers import show
+from headgate.ops.bench.papers.bloom_repair import repair
 from headgate.ops.bench.papers.bloom_sample import real_documents
 from headgate.protocol.aio import Client, Subscription, connect
 from tests.system.processes import Broker, headgate, running_broker, wait_until
@@ -55,6 +56,13 @@ def test_deliveries_are_the_verdicts_of_lxml_and_edges_those_of_the_walk(replica
     shown = asyncio.run(show(sets, replicas, 15, 1, 5, 2))
     assert shown.good, (shown, shown.otherwise)
     assert shown.due > 50 and shown.edges > 5
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_all_documents_come_after_a_broker_that_holds_vertices_was_killed(replicas: int) -> None:
+    """A share of what `make papers ARGS=bloom-repair` shows; of a stored stream all come, whenever they were stored."""
+    found = asyncio.run(repair(replicas, 10, 1.0, 4))
+    assert found.good, found
 
 
 def test_a_stored_document_is_replayed_and_handed_out_by_its_structure(brokers: list[Broker]) -> None:

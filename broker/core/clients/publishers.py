@@ -28,7 +28,7 @@ from ..cluster import Cluster
 from ..delivery import ClientSession, Dissemination, Stream, Streams
 from ..effects import Effect, Note, Send
 from ..forwarding import Forwarding
-from ..limits import ERROR_TEXT_LENGTH_MAX, PUBLISHED_STREAMS_MAX, REMEMBERED_TEXT_LENGTH_MAX, Limits
+from ..limits import ERROR_TEXT_LENGTH_MAX, PLAIN_COLUMNS_MAX, PUBLISHED_STREAMS_MAX, REMEMBERED_TEXT_LENGTH_MAX, Limits
 from ..log import Committed, HeldLog, Log, Producers
 from ..log_state import ProducerState
 from ..rights import Rights
@@ -84,6 +84,7 @@ class Publishers:
         self._waiting: list[Callable[[str, float], None]] = []
         self._early_bytes = 0
         self._knows = False
+        self._plain_columns: set[str] = set()  # names of match columns that hold no filters
         self.batches = self.events = self.duplicates = self.refused = 0
 
     # --- batches -----------------------------------------------------------------------------------------------------
@@ -107,7 +108,8 @@ class Publishers:
                 session.unheard.clear()
         self.batches += 1
         try:
-            if (session.rights is not None or batch.columns) and (unfit := _unfit(session.rights, batch)):
+            looks = session.rights is not None or not self._plain_columns.issuperset(batch.columns)
+            if looks and (unfit := self._unfit(session.rights, batch)):
                 message = self._without(session, message, *unfit)
                 batch = message.batch
             topics = batch.topic_list()
@@ -124,6 +126,27 @@ class Publishers:
             self.events += batch.count
         except (TopicError, ProtocolViolation, Refused) as error:
             self._refuse(session, sequence, batch.count, error)
+
+    def _unfit(self, rights: Rights | None, batch: Batch) -> tuple[list[int], Refused] | None:
+        """The events of a batch that its client may not publish, and why the first of them; None when all are fit."""
+        shut = rights.unpublishable(batch) if rights is not None else []
+        full: dict[int, str] = {}
+        for name in batch.columns:
+            if name.startswith(STRUCTURE_COLUMNS):
+                full.update(saturated(batch, name))
+            elif name not in self._plain_columns:
+                if len(self._plain_columns) >= PLAIN_COLUMNS_MAX:
+                    self._plain_columns.clear()
+                self._plain_columns.add(name)
+        if not shut and not full:
+            return None
+        refused = sorted(dict.fromkeys((*shut, *full)))
+        first = refused[0]
+        if first not in shut[:1]:
+            return refused, Refused(ErrorCode.LIMIT, full[first])
+        topics = batch.topic_list()
+        topic = topics[0] if len(topics) == 1 else topics[first]
+        return refused, Refused(ErrorCode.FORBIDDEN, f"your rights do not let you publish this to {topic!r}")
 
     def _without(self, session: ClientSession, message: Publish, refused: list[int], why: Refused) -> Publish:
         """A batch without some of its events, of which its client is told. Raises Refused when nothing is left."""
@@ -410,24 +433,6 @@ def answered_by(session: ClientSession) -> int:
         if open_ones:
             last = min(last, next(iter(open_ones)) - 1)
     return last
-
-
-def _unfit(rights: Rights | None, batch: Batch) -> tuple[list[int], Refused] | None:
-    """The events of a batch that its client may not publish, and why the first of them; None when there are none."""
-    shut = rights.unpublishable(batch) if rights is not None else []
-    full: dict[int, str] = {}
-    for name in batch.columns:
-        if name.startswith(STRUCTURE_COLUMNS):
-            full.update(saturated(batch, name))
-    if not shut and not full:
-        return None
-    refused = sorted(dict.fromkeys((*shut, *full)))
-    first = refused[0]
-    if first not in shut[:1]:
-        return refused, Refused(ErrorCode.LIMIT, full[first])
-    topics = batch.topic_list()
-    topic = topics[0] if len(topics) == 1 else topics[first]
-    return refused, Refused(ErrorCode.FORBIDDEN, f"your rights do not let you publish this to {topic!r}")
 
 
 def _spans(rows: Iterable[int]) -> list[tuple[int, int]]:

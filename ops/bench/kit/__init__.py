@@ -6,7 +6,7 @@ gets. `cpu_seconds`, `queued_seconds`, `resident_bytes` and `peak_bytes` read wh
 something is missing.
 
 `Fleet` is a cluster of real brokers on the loopback, each a `Member` that can be killed, stopped, woken and started
-again; `fleet` keeps one for a block.
+again; `fleet` keeps one for a block, and `ring_of` is the ring as one broker sees it.
 
 A `NumberedPublisher` stores numbered events (`number_of`) while brokers are killed, and remembers which were
 acknowledged; `say_refused` prints what was not.
@@ -15,7 +15,7 @@ A `Workload` is plain data: what each subscriber wants (`Want`), which events ha
 `WORKLOADS` names them and `build` makes one from its seed.
 """
 
-from .brokers import Fleet, Member, fleet
+from .brokers import Fleet, Member, fleet, ring_of
 from .harness import (
     SOURCES,
     Child,
@@ -53,6 +53,7 @@ __all__ = [
     "peak_bytes",
     "queued_seconds",
     "raise_open_files",
+    "ring_of",
     "resident_bytes",
     "running",
     "say_refused",

@@ -9,11 +9,14 @@
     bloom-filtering filters of documents (BLOOM, chapter 3)  bloom_filtering.py, bloom_sample.py
     dissemination dynamic filters on a segment, in levels, at one owner (STATE)      state_dissemination.py
     bloom-cube publications on the hypercube of Bloom keys (BLOOM)      bloom_cube.py
+    bloom-brokers documents through five real brokers (BLOOM 4.5)    bloom_brokers.py
+    bloom-repair the same while one of them is killed (BLOOM 5)   bloom_repair.py
     bloom-upkeep what brokers say at rest (BLOOM 4.21, 4.22)     bloom_upkeep.py, node_ring.py
     replication subscriptions reached when brokers fail (BLOOM)      replication.py
 
 Each is a module with `add_arguments(parser)` and `run(arguments) -> exit code`. Everything is drawn from one seed,
-which is printed, so that a table can be made again to the last digit.
+which is printed, so that a table can be made again to the last digit; but `bloom-brokers` and `bloom-repair` run real
+brokers.
 """
 
 __all__: list[str] = []

@@ -33,7 +33,16 @@ from ..wire import console
 from .bloom_filtering import readable, tree_of
 from .bloom_sample import real_documents, twigs_of_tree
 
-__all__ = ["Shown", "add_arguments", "edges_counted", "run", "show"]
+__all__ = [
+    "Shown",
+    "add_arguments",
+    "condition_of",
+    "drawn_twigs",
+    "edges_counted",
+    "run",
+    "show",
+    "verdicts",
+]
 
 _XML = "application/xml"
 _BROKERS = 5
@@ -100,17 +109,17 @@ async def show(
     alone, to compare their edges.
     """
     random = Random(f"{seed} brokers")
-    asked = _twigs(sets, twigs, random)
+    asked = drawn_twigs(sets, twigs, random)
     every = [text for texts in sets.values() for text in texts if readable(text)]
     documents = [text for text in every if len(text) < RECORD_LENGTH_MAX - _MORE_BYTES]
     random.shuffle(documents)
-    wanted = _verdicts(asked, documents)
+    wanted = verdicts(asked, documents)
     shown = Shown(len(documents), len(every) - len(documents), subscribers * sum(map(len, wanted.values())))
     alone = dict.fromkeys(random.sample(range(len(documents)), min(walks, len(documents))))
     async with fleet(_BROKERS, options=("--replicas", str(replicas))) as cluster:
         clients = [await connect(address) for address in cluster.addresses]
         ears = [
-            _Ear(twig, home, await clients[home].subscribe("library", where=_condition(twig)))
+            _Ear(twig, home, await clients[home].subscribe("library", where=condition_of(twig)))
             for place, twig in enumerate(asked)
             for home in ((place + more) % _BROKERS for more in range(subscribers))
         ]
@@ -136,7 +145,7 @@ async def _publish(
     """Publish all documents, wait until all that is due has come, and no more of it; then all subscriptions end."""
     for client in clients:  # the answer says what filters are asked for: what goes before it has none
         await client.publish("library", {"place": _FIRST}, document="<first/>")
-    conditions = dict.fromkeys(_condition(ear.twig) for ear in ears)
+    conditions = dict.fromkeys(condition_of(ear.twig) for ear in ears)
     explained = [await clients[0].ask("explain", pattern="library", condition=one) for one in conditions]
     rests = {int(one["vertex"], 2) for one in explained}
     before = counted(cluster, _SENT)
@@ -156,11 +165,12 @@ async def _publish(
         await client.close()
 
 
-def _condition(twig: str) -> str:
+def condition_of(twig: str) -> str:
+    """The condition that asks for a twig."""
     return f"XPATH '{twig.replace(_QUOTE, 2 * _QUOTE)}'"
 
 
-def _twigs(sets: dict[str, list[bytes]], count: int, random: Random) -> list[str]:
+def drawn_twigs(sets: dict[str, list[bytes]], count: int, random: Random) -> list[str]:
     """Twigs of all sets in turn, some of which no single document has."""
     trees = [tree_of(text for text in texts if readable(text)) for texts in sets.values()]
     asked: dict[str, None] = {}
@@ -170,7 +180,7 @@ def _twigs(sets: dict[str, list[bytes]], count: int, random: Random) -> list[str
     return list(asked)
 
 
-def _verdicts(twigs: Sequence[str], documents: Sequence[bytes]) -> dict[str, list[int]]:
+def verdicts(twigs: Sequence[str], documents: Sequence[bytes]) -> dict[str, list[int]]:
     """Twig -> the documents that lxml finds it in; nothing of ours but the text of the XPath is used."""
     from lxml import etree
 
