@@ -61,11 +61,24 @@ from ..wire import console
 from .bloom_filtering import readable, structure_of, tree_of
 from .bloom_sample import real_documents, twigs_of_tree
 
-__all__ = ["BASE", "CUBE_SIZES", "Cost", "MapCost", "World", "add_arguments", "delivered_share", "map_cost", "run"]
+__all__ = [
+    "BASE",
+    "CUBE_SIZES",
+    "Cost",
+    "KINDS_RARE",
+    "LENGTH_RARE",
+    "MapCost",
+    "World",
+    "add_arguments",
+    "delivered_share",
+    "map_cost",
+    "run",
+]
 
 CUBE_SIZES = (16, 64, 256, 1024, 4096)
 _KINDS = 9
-_KINDS_RARE, _LENGTH_RARE = 4000, 8192
+KINDS_RARE, LENGTH_RARE = 4000, 8192
+"""Kinds of documents with which few want a publication, and filters long enough for them."""
 _DOCUMENTS = 60
 BASE = "l = 0"
 _MAP_BITS = 8
@@ -109,6 +122,7 @@ class World:
         self.owners = [self._owner(self.vertices.key(vertex)) for vertex in range(1 << self.bits)]
         kinds = [_kind(random, number) for number in range(kinds_count)]
         self.asked = [_twig(random, random.choice(kinds)) for _ in range(count)]
+        self._kinds, self._more = kinds, Random(f"{seed} cube {count} more")
         self.items = [_document(random, random.choice(kinds)) for _ in range(documents)]
         self.twigs = [filter_of(items, length, 1) for items in self.asked]
         self.documents = [filter_of(items, length, 1) for items in self.items]
@@ -129,6 +143,12 @@ class World:
         return {
             vertex: {bit: minimal(filters) for bit, filters in entries.items()} for vertex, entries in homes.items()
         }
+
+    def more_twigs(self, count: int) -> list[int]:
+        """The filters of other subscriptions, drawn as those of the brokers are."""
+        random = self._more
+        items = [_twig(random, random.choice(self._kinds)) for _ in range(count)]
+        return [filter_of(one, self.vertices.length, 1) for one in items]
 
     def cost(self, routing: str) -> Cost:
         """What publications cost by this routing."""
@@ -359,8 +379,8 @@ def run(arguments: argparse.Namespace) -> int:
     for count in arguments.cube_sizes:
         for kinds, length, routings in (
             (_KINDS, 1024, (KBSP, KBPP, FLOOD, BASE)),
-            (_KINDS_RARE, 1024, (KBSP, BASE)),
-            (_KINDS_RARE, _LENGTH_RARE, (KBSP, BASE)),
+            (KINDS_RARE, 1024, (KBSP, BASE)),
+            (KINDS_RARE, LENGTH_RARE, (KBSP, BASE)),
         ):
             one = World(count, seed, arguments.cube_documents, kinds, length)
             world = one if kinds == _KINDS else world

@@ -42,6 +42,9 @@ PHASES = ("before the kill", "until the repair was over", "after the repair")
 _BROKERS = 5
 _STREAMS = {"library": "accepted", "archive": "stored"}
 _PAUSE_SECONDS = 0.02
+_AT_A_TIME, _BETWEEN_SECONDS = 3, 0.24
+"""Documents that a client publishes at a time to a stream, and how long it waits after each of these."""
+
 _WAIT_SECONDS = 20.0
 _QUIET_SECONDS = 0.5
 _ROUNDED = 1e-6
@@ -106,22 +109,21 @@ class _Run:
 
     async def publish(self, clients: Sequence[Client]) -> None:
         """Publish documents to both streams, through one broker after the other, until it is over."""
-        async with asyncio.TaskGroup() as waiting:
-            while not self.is_over:
-                for stream in _STREAMS:
-                    place = self._sent[stream]
-                    self._sent[stream] += 1
-                    waiting.create_task(self._one(clients[place % len(clients)], stream, place))
-                await asyncio.sleep(_PAUSE_SECONDS)
+        pairs = [(client, stream) for stream in _STREAMS for client in clients]
+        await asyncio.gather(*(self._one_by_one(*pair) for pair in pairs for _ in range(_AT_A_TIME)))
 
-    async def _one(self, client: Client, stream: str, place: int) -> None:
-        document = self._documents[place % len(self._documents)]
-        try:
-            await client.publish(stream, {"place": place}, document=document, mode=_STREAMS[stream])
-        except HeadgateError:
-            self._found.refused += 1
-        else:
-            self.acknowledged[stream][place] = time.monotonic()
+    async def _one_by_one(self, client: Client, stream: str) -> None:
+        while not self.is_over:
+            place = self._sent[stream]
+            self._sent[stream] += 1
+            document = self._documents[place % len(self._documents)]
+            try:
+                await client.publish(stream, {"place": place}, document=document, mode=_STREAMS[stream])
+            except HeadgateError:
+                self._found.refused += 1
+            else:
+                self.acknowledged[stream][place] = time.monotonic()
+            await asyncio.sleep(_BETWEEN_SECONDS)
 
     async def kill(self, seconds: float) -> tuple[float, float]:
         """After so many seconds kill the broker, and go on as long when all is repaired; the moments of both."""
@@ -208,20 +210,23 @@ async def repair(replicas: int, twigs: int, seconds: float, seed: int) -> Repair
             for stream, mode in _STREAMS.items():
                 await client.publish(stream, {"place": _FIRST}, document="<first/>", mode=mode)
         one = _Run(documents, cluster, found)
-        async with asyncio.TaskGroup() as tasks:
-            for ear in ears:
-                tasks.create_task(ear.listen())
-            publishing = tasks.create_task(one.publish(clients))
-            moments = await one.kill(seconds)
-            await publishing
-            until = time.monotonic() + _WAIT_SECONDS
-            while time.monotonic() < until and not one.has_all(ears, wanted):
-                await asyncio.sleep(_QUIET_SECONDS / 10)
-            await asyncio.sleep(_QUIET_SECONDS)
-            one.judge(ears, wanted, moments)
-            for client in clients:
-                await client.close()
+        whole = _whole_run(one, clients, ears, wanted, seconds)
+        await asyncio.gather(whole, *(ear.listen() for ear in ears))
     return found
+
+
+async def _whole_run(
+    one: _Run, clients: Sequence[Client], ears: Sequence[_Ear], wanted: dict[str, list[int]], seconds: float
+) -> None:
+    """Publish, kill, wait for what is due, and judge; then all subscriptions end."""
+    moments, _ = await asyncio.gather(one.kill(seconds), one.publish(clients))
+    until = time.monotonic() + _WAIT_SECONDS
+    while time.monotonic() < until and not one.has_all(ears, wanted):
+        await asyncio.sleep(_QUIET_SECONDS / 10)
+    await asyncio.sleep(_QUIET_SECONDS)
+    one.judge(ears, wanted, moments)
+    for client in clients:
+        await client.close()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
