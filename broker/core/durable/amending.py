@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from headgate.protocol.data import split_u32
 
 from ..deferred import Deferred
-from .limits import CONDITION_LENGTH_MAX, FORMERS_MAX
+from .limits import FORMERS_BYTES, FORMERS_MAX
 from .messages import Fed, Place
 from .runs import Run, intersect, subtract, union
-from .state import Cursor, DurableState, Former
+from .state import Cursor, DurableState, Former, Section, size_of_former
 
 __all__ = ["Amendment", "Look", "formers_of"]
 
@@ -25,18 +25,28 @@ __all__ = ["Amendment", "Look", "formers_of"]
 def formers_of(state: DurableState) -> tuple[Former, ...]:
     """What may have handed out positions that are settled and lie behind one that is owed, when its condition changes.
 
-    Before the first owed position nothing is looked for any more.
+    Before the first owed position nothing is looked for any more; a dead letter may be owed again.
     """
     begins = {place: cursor.owed[0][0] for place, cursor in state.cursors.items() if cursor.owed}
-    now = Former(state.condition, state.sections, {place: state.cursors[place].upto for place in begins})
+    for letter in state.dead:
+        begins[letter.place] = min(letter.position, begins.get(letter.place, letter.position))
+    upto = {place: state.cursors[place].upto for place in begins if place in state.cursors}
     found: list[Former] = []
     size = 0
-    for one in (now, *reversed(state.former)):
-        ends = {place: end for place, end in one.ends.items() if end > begins.get(place, end)}
-        size += len(one.condition) + sum(len(section.condition) for section in one.sections)
-        if ends and len(found) < FORMERS_MAX and (size <= 2 * CONDITION_LENGTH_MAX or not found):
-            found.insert(0, one._replace(ends=ends))
-    return tuple(found)
+    for one in (Former(state.condition, state.sections, upto), *reversed(state.former)):
+        ends = _behind(one.ends, begins)
+        sections = (Section(held.condition, _behind(held.ends, begins)) for held in one.sections)
+        former = Former(one.condition, tuple(held for held in sections if held.ends), ends)
+        if ends:
+            size += size_of_former(former)
+            if len(found) == FORMERS_MAX or size > FORMERS_BYTES:
+                break
+            found.append(former)
+    return tuple(reversed(found))
+
+
+def _behind(ends: Mapping[Place, int], begins: Mapping[Place, int]) -> dict[Place, int]:
+    return {place: end for place, end in ends.items() if end > begins.get(place, end)}
 
 
 @dataclass(slots=True, eq=False)

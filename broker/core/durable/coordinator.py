@@ -340,17 +340,22 @@ class Coordinator:
     def _fence(self, held: _Held, state: DurableState, is_taken: bool, now: float) -> None:
         """Have the next generation kept where nobody can do without it, and begin then."""
 
+        came = tuple(held.waiting)
+
         def written(done: bool, now: float) -> None:
             if not done or self.held.get(held.name) is not held:
                 self._look_again(held, now)
                 return
             self.takeovers += is_taken
-            self._begin(held, now)
+            self._begin(held, came, now)
 
         self._keeping.write(state, written, now, fence=True)
 
-    def _begin(self, held: _Held, now: float) -> None:
-        """It is fenced: nobody else can confirm anything, and all that was confirmed before is known here."""
+    def _begin(self, held: _Held, came: Sequence[_Client], now: float) -> None:
+        """It is fenced: nobody else can confirm anything, and all that was confirmed before is known here.
+
+        `came`: clients that waited when the fence was asked for. Of later ones it says nothing.
+        """
         state = self._keeping.state_of(held.name)
         assert state is not None
         if state.removed:
@@ -361,8 +366,11 @@ class Coordinator:
         self._tell_watch(held, "subscribe")
         self._feed(held, held.mailbox, now)
         self._touch(held.name)
-        for client in list(held.waiting):
-            self._let_in(held, client, now)
+        for client, message in list(held.waiting.items()):
+            if client in came:
+                self._let_in(held, client, now)
+            else:
+                self._let_in_when_written(held, client, message)
 
     def _look_again(self, held: _Held, now: float) -> None:
         """A newer coordinator was at work: collect its state, when the neighbours agree with us."""
@@ -964,26 +972,35 @@ class Coordinator:
         ends = {place: snapshot.cursors[place].upto for place in starts}
         owed = {place: list(snapshot.cursors[place].owed) for place in starts}
         changed = replace(changed, former=formers_of(snapshot))
-        looks = [(self._look(ends, starts), changed)]
+        looks = [self._look(changed, ends, starts)]
         for one in changed.former:
-            before = {place: min(end, ends[place]) for place, end in one.ends.items()}
-            state = replace(snapshot, condition=one.condition, sections=one.sections)
-            looks.append((self._look(before, starts), state))
+            before = {place: min(end, ends[place]) for place, end in one.ends.items() if place in ends}
+            before = {place: end for place, end in before.items() if end > starts[place]}
+            if not before:
+                continue
+            try:
+                looks.append(
+                    self._look(replace(snapshot, condition=one.condition, sections=one.sections), before, starts)
+                )
+            except Refused:
+                continue  # too long with what rights say by now: what it handed out may come again, flagged
         new, *former = [look for look, _ in looks]
         held.amendment = Amendment(changed, owed, new, former, now + AMEND_SECONDS, deferred)
         if not starts:
             self._amended(held, now)
             return
         self._set_timer(held)
-        for look, state in looks:
+        for look, message in looks:
             self._looks[look.number] = held, look
-            message = self._feed_of(look.number, replace(state, created=1 << 52), look.covered)
             for identifier in self._everybody():
                 self._relay.tell(identifier, message)
 
-    def _look(self, ends: dict[Place, int], starts: Mapping[Place, int]) -> Look:
+    def _look(self, state: DurableState, ends: dict[Place, int], starts: Mapping[Place, int]) -> tuple[Look, Feed]:
+        """Which positions from these starts up to these ends match a state, and the question. Raises Refused."""
         self._numbers += 1
-        return Look(self._numbers, ends, {place: starts[place] for place in ends})
+        covered = {place: starts[place] for place in ends}
+        message = self._feed_of(self._numbers, replace(state, created=1 << 52), dict(covered))
+        return Look(self._numbers, ends, covered), message
 
     def _looked(self, message: Fed, runs: list[Run], now: float) -> None:
         held, look = self._looks[message.number]
@@ -1094,7 +1111,6 @@ class Coordinator:
             base=before.base,
             rewinds=before.rewinds + 1,
             removed=True,
-            created=self._clock.us(now),
         )
         deferred = Deferred()
         self._let_go(held, f"durable subscription {name!r} was removed", now, ErrorCode.NOT_FOUND)

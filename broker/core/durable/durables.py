@@ -23,7 +23,7 @@ from .coordinator import COORDINATING, ENDS, TAKING, Coordinator
 from .dead_letters import DeadLetters
 from .feeding import FEEDING, Feeding
 from .handing import HANDING, Handing
-from .keeping import COLLECTING, FORGETTING, KEEPING, Keeping, key_of
+from .keeping import COLLECTING, KEEPING, Keeping, key_of
 from .messages import EndFeed, Feed, Fetch
 from .relay import Relay
 from .watch import DurableWatch
@@ -50,7 +50,7 @@ class Durables:
         self.work: dict[str, None] = {}
         """Not empty when the last input led to something that `settle` has to do: asked after each input."""
         self.relay = relay = Relay(cluster, self.work)
-        self.keeping = Keeping(effects, log, cluster, producers, relay, clock, timers, self.work)
+        self.keeping = Keeping(effects, log, cluster, producers, relay, timers, self.work)
         self.coordinator = Coordinator(effects, log, cluster, self.keeping, relay, streams, clock, timers, self.work)
         self.feeding = Feeding(
             log, relay.tell, config.limits, effects=effects, timers=timers, paused=self._takes_nothing
@@ -72,7 +72,6 @@ class Durables:
         self.woken: dict[Hashable, Callable[[float], None]] = {
             KEEPING: self.keeping.go_on,
             COLLECTING: self.keeping.collect,
-            FORGETTING: self.keeping.forget,
             COORDINATING: self.coordinator.wake,
             TAKING: self.coordinator.take_more,
             ENDS: self.coordinator.give_up_surveys,
@@ -90,7 +89,7 @@ class Durables:
 
     def opened(self, happened: Opened, now: float) -> None:
         """What earlier lives kept."""
-        self.keeping.opened(happened.durables, now)
+        self.keeping.opened(happened.durables)
         self.keeping.moved(now)
 
     def moved(self, now: float) -> None:

@@ -17,9 +17,6 @@ coordinator which does not know yet that it was replaced can confirm nothing, an
 its writes go to those alone that kept its generation when it fenced, for nobody has fenced a newcomer. Where too few of
 them can be reached it fences once more, with the same generation. (Paxos with k disks for a write, N - k + 1 for a
 promise, and the base as the accepted ballot; states of one base are joined, so no value has to be chosen.)
-
-The state of a subscription that was removed is a *tombstone*: without it a broker that was away would bring the
-subscription back. Each disk forgets it when it is so old that no broker comes back any more (Cassandra's grace period).
 """
 
 from __future__ import annotations
@@ -32,37 +29,24 @@ from typing import NamedTuple, TypeAlias
 
 from headgate.protocol.errors import ProtocolViolation
 
-from ..clock import Clock
 from ..cluster import Cluster
 from ..effects import Effect, Note
 from ..keyspace import distance, hash_identifier, in_arc
 from ..log import Log, Producers
 from ..safeguards import Safeguard
 from ..timers import NEVER, Timers
-from .limits import (
-    COLLECT_PAGE_BYTES,
-    COLLECT_PAGE_STATES,
-    COLLECT_SECONDS,
-    FORGET_EVERY_SECONDS,
-    FORGOTTEN_AT_ONCE,
-    TOMBSTONE_SECONDS,
-    VIEW_SECONDS,
-    WRITE_SECONDS,
-)
+from .limits import COLLECT_PAGE_BYTES, COLLECT_PAGE_STATES, COLLECT_SECONDS, VIEW_SECONDS, WRITE_SECONDS
 from .messages import Collected, CollectStates, KeepState, StateFenced, StateKept
 from .relay import Relay
 from .state import DurableState, decode_state, encode_state, join
 
-__all__ = ["COLLECTING", "FORGETTING", "KEEPING", "Keeping", "key_of"]
+__all__ = ["COLLECTING", "KEEPING", "Keeping", "key_of"]
 
 KEEPING = "durable-keeping"
 """Key of the timer: a write that too few brokers confirmed goes to another one."""
 
 COLLECTING = "durable-collecting"
 """Key of the timer: neighbours have been the same for a while, or a broker has not answered."""
-
-FORGETTING = "durable-forgetting"
-"""Key of the timer: tombstones may be old enough to be forgotten."""
 
 
 def key_of(name: str) -> int:
@@ -123,7 +107,6 @@ class Keeping:
         cluster: Cluster,
         producers: Producers,
         relay: Relay,
-        clock: Clock,
         timers: Timers,
         work: dict[str, None],
     ) -> None:
@@ -133,12 +116,9 @@ class Keeping:
         self._cluster = cluster
         self._producers = producers
         self._relay = relay
-        self._clock = clock
         self._timers = timers
         self._safeguards = cluster.safeguards
         self._kept: dict[str, _Kept] = {}
-        self._tombstones: dict[str, int] = {}
-        """When each was removed, in microseconds since 1970."""
         self._writes: dict[str, _Write] = {}
         self._fences: dict[str, _Fence] = {}
         self._numbers = 0
@@ -170,7 +150,7 @@ class Keeping:
 
     # --- what is here ------------------------------------------------------------------------------------------------
 
-    def opened(self, durables: dict[str, bytes], now: float) -> None:
+    def opened(self, durables: dict[str, bytes]) -> None:
         """What earlier lives kept."""
         for name, data in durables.items():
             try:
@@ -179,7 +159,7 @@ class Keeping:
                 facts = {"name": name, "reason": error.text}
                 self._effects.append(Note("durable subscription unreadable", facts, alarming=True))
                 continue
-            self._remember(state, _Kept(state.generation, data, state.coordinator), now)
+            self._kept[name] = _Kept(state.generation, data, state.coordinator)
             self.find(name)
 
     def state_of(self, name: str) -> DurableState | None:
@@ -196,25 +176,8 @@ class Keeping:
         kept = self._kept.get(name)
         return 0 if kept is None else kept.generation
 
-    def _remember(self, state: DurableState, kept: _Kept, now: float) -> None:
-        self._kept[state.name] = kept
-        if state.removed:
-            self._tombstones[state.name] = state.created
-            self._timers.by(FORGETTING, now + FORGET_EVERY_SECONDS)
-        else:
-            self._tombstones.pop(state.name, None)
-
-    def forget(self, now: float) -> None:
-        """Forget tombstones that are old enough."""
-        before = self._clock.us(now) - int(TOMBSTONE_SECONDS * 1e6)
-        old = [name for name, at in self._tombstones.items() if at < before and name not in self._writes]
-        for name in old[:FORGOTTEN_AT_ONCE]:
-            del self._tombstones[name], self._kept[name]
-            self.found.pop(name, None)
-            self._names.clear()
-            self._log.keep_durable(name, b"", lambda reason, now: None)
-        pause = 0.0 if len(old) > FORGOTTEN_AT_ONCE else FORGET_EVERY_SECONDS
-        self._timers.at(FORGETTING, now + pause if self._tombstones else NEVER)
+    def _remember(self, name: str, generation: int, data: bytes, coordinator: int) -> None:
+        self._kept[name] = _Kept(generation, data, coordinator)
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -229,7 +192,7 @@ class Keeping:
         write = _Write(self._numbers, state.name, state.generation, encode_state(state), then, now + WRITE_SECONDS)
         write.fence = self._has_to_fence(write, fence)
         self._writes[state.name] = write
-        self._remember(state, _Kept(state.generation, write.data, self._cluster.me), now)
+        self._remember(state.name, state.generation, write.data, self._cluster.me)
         self._keep_here(write, now)
         self._ask_others(write, now)
         self._timers.by(KEEPING, write.again_at)
@@ -343,7 +306,7 @@ class Keeping:
             kept = self._kept[write.name]
             both = join(decode_state(kept.data), before)
             if both.generation == write.generation:
-                self._remember(both, _Kept(write.generation, encode_state(both), self._cluster.me), now)
+                self._remember(write.name, write.generation, encode_state(both), self._cluster.me)
         write.kept[teller] = None
         self._silent.pop(teller, None)
         self._look(write, now)
@@ -372,11 +335,10 @@ class Keeping:
         data, former = message.state, b""
         if before is not None and before.generation < message.generation:
             former = before.data
-            state = join(decode_state(former), state)
-            data = encode_state(state)
+            data = encode_state(join(decode_state(former), state))
         elif before is not None and before.generation == message.generation and before.number == message.number:
-            former, data, state = before.former, before.data, decode_state(before.data)
-        self._remember(state, _Kept(message.generation, data, teller, message.number, former), now)
+            former, data = before.former, before.data
+        self._kept[message.name] = _Kept(message.generation, data, teller, message.number, former)
         self.find(message.name)
 
         def kept(reason: str, now: float) -> None:
@@ -447,7 +409,7 @@ class Keeping:
         """Another broker takes over what is in its arc."""
         states: list[bytes] = []
         size, more = 0, False
-        if len(self._names) != len(self._kept):
+        if len(self._names) != len(self._kept):  # names only come
             self._names = sorted(self._kept)
         for name in islice(self._names, bisect_right(self._names, message.after), None):
             if not in_arc(message.start, key_of(name), message.end) and message.start != message.end:
@@ -469,13 +431,13 @@ class Keeping:
             name = state.name
             kept = self._kept.get(name)
             if kept is None:
-                self._remember(state, _Kept(state.generation, data, state.coordinator), now)
+                self._remember(name, state.generation, data, state.coordinator)
             elif kept.data != data:
                 both = join(decode_state(kept.data), state)
                 again = kept if both.generation == kept.generation else _Kept(0, b"", 0)
-                data, generation, coordinator = encode_state(both), both.generation, both.coordinator
-                again = again._replace(generation=generation, data=data, coordinator=coordinator)
-                self._remember(both, again, now)
+                self._kept[name] = again._replace(
+                    generation=both.generation, data=encode_state(both), coordinator=both.coordinator
+                )
             self.find(name)
         if message.more and name:
             self._ask(teller, name)

@@ -22,9 +22,8 @@ __all__ = [
     "COLLECT_SECONDS",
     "DURABLES_MAX",
     "FETCH_SECONDS",
-    "FORGET_EVERY_SECONDS",
+    "FORMERS_BYTES",
     "FORMERS_MAX",
-    "FORGOTTEN_AT_ONCE",
     "HANDED_BYTES",
     "HANDED_EVENTS",
     "HANDED_JOIN_BYTES",
@@ -34,7 +33,6 @@ __all__ = [
     "HANDING_PAUSE_SECONDS",
     "HANDING_PAUSE_SECONDS_MAX",
     "SURVEY_SECONDS",
-    "TOMBSTONE_SECONDS",
     "TAKEN_AT_LEAST",
     "TAKEN_AT_ONCE",
     "TAKING_SECONDS",
@@ -76,7 +74,11 @@ SECTIONS_MAX = 64
 
 FORMERS_MAX = 8
 """Former conditions that are looked for at a change `from ack`: logs are read once for each. What was handed out by
-older ones, and settled, may come again then, flagged; together they have as many characters as two conditions."""
+older ones, and settled, may come again then, flagged."""
+
+FORMERS_BYTES = 32 * 1024
+"""Of all of them together: they are written with each cursor, so there is room for a few long conditions or many logs.
+The oldest that do not fit are forgotten."""
 
 ASKED_BYTES_MAX = 12 * 1024
 """Of all that XPATH asks for in a condition and in former ones: three conditions full of it. As XPath 1.0, with its
@@ -152,16 +154,6 @@ AMEND_SECONDS = 20.0
 
 DURABLES_MAX = 100_000
 """Durable subscriptions that one broker coordinates: some 4 KiB each while they are idle."""
-
-TOMBSTONE_SECONDS = 30 * 86_400.0
-"""How long it is remembered that a subscription was removed: a broker that comes back later would bring it back. Some
-200 bytes each, so that a thousand a day are 6 MB; nobody repairs a broker for a month and keeps its old disk then."""
-
-FORGET_EVERY_SECONDS = 3600.0
-"""How often tombstones are looked through: an hour more or less does not count in a month."""
-
-FORGOTTEN_AT_ONCE = 1000
-"""Tombstones that are forgotten in one input: some milliseconds."""
 
 BODIES_RECENT_BYTES = 16 * 1024 * 1024
 """Batches kept in memory for who is handed them at once: some tenths of a second of a fast publisher."""

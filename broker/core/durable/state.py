@@ -55,6 +55,7 @@ __all__ = [
     "key_attribute",
     "parse_positions",
     "positions_text",
+    "size_of_former",
     "with_record",
 ]
 
@@ -120,7 +121,7 @@ class DurableState:
     max_unacked: int = 1000
     dead_letter: str = ""
     created: int = 0
-    """When it began, or was removed, in microseconds since 1970; 0 where it began at the start of the logs."""
+    """When it began, in microseconds since 1970; 0 where it began at the start of the logs."""
     starts: dict[Place, int] = field(default_factory=dict)
     sections: tuple[Section, ...] = ()
     cursors: dict[Place, Cursor] = field(default_factory=dict)
@@ -259,6 +260,11 @@ def encode_state(state: DurableState) -> bytes:
     if len(data) > STATE_BYTES_MAX:
         raise LocalError(f"the state of {state.name!r} has {len(data)} bytes, more than {STATE_BYTES_MAX}")
     return data
+
+
+def size_of_former(former: Former) -> int:
+    """Bytes that it adds to a state."""
+    return len(pack_value(_plain(former)))
 
 
 def _plain(value: Any) -> Any:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from headgate.broker.core.config import broker_id
-from headgate.broker.core.durable import Cursor, DurableState, Former, Place, keeping
+from headgate.broker.core.durable import Cursor, DeadLetter, DurableState, Former, Place, Section
 from headgate.broker.core.durable.amending import formers_of
 from headgate.broker.core.durable.keeping import key_of
-from headgate.broker.core.durable.limits import CONDITION_LENGTH_MAX
+from headgate.broker.core.durable.limits import FORMERS_BYTES
 from headgate.broker.core.effects import Effect, KeepDurable
 from headgate.broker.core.inputs import Input
 from headgate.broker.core.keyspace import distance
@@ -257,8 +257,51 @@ def test_former_conditions_are_remembered_while_something_before_their_ends_is_o
     many = tuple(old._replace(condition=f"a = {number}") for number in range(20))
     found = formers_of(replace(state, former=many))
     assert [one.condition for one in found] == [*(f"a = {number}" for number in range(13, 20)), "b = 1"]
-    wide = tuple(old._replace(condition="a" * CONDITION_LENGTH_MAX) for _ in range(4))
-    assert len(formers_of(replace(state, former=wide))) == 2
+    wide = tuple(old._replace(condition="\u4e2d" * (FORMERS_BYTES // 7)) for _ in range(4))
+    assert len(formers_of(replace(state, former=wide))) == 3, "with the newest"
+    passed = old._replace(condition="a" * FORMERS_BYTES, ends={ann: 4})
+    assert len(formers_of(replace(state, former=(old, passed)))) == 2, "what is passed takes no room"
+    state.cursors[bob] = Cursor(30)
+    state.dead = (DeadLetter(bob, 2, 1, "bad", 9),)
+    sections = (Section("c = 1", {ann: 3, bob: 3}), Section("d = 1", {ann: 4, bob: 2}))
+    assert formers_of(replace(state, sections=sections))[-1] == Former(
+        "b = 1", (Section("c = 1", {bob: 3}),), {ann: 20, bob: 30}
+    )
+
+
+def test_a_dead_letter_that_waits_again_brings_nothing_along_that_was_settled() -> None:
+    cluster = LogCluster(1)
+    publisher, subscriber = cluster.connect("b0"), cluster.connect("b0")
+    assert isinstance(subscribe(cluster, subscriber, where="price > 8"), Suback)
+    for body, value in (("poison", 9.0), ("two", 9.5), ("three", 9.6)):
+        price(cluster, publisher, body, value)
+    cluster.until(lambda: len(bodies(subscriber)) == 3, 5.0)
+    first = subscriber.of(Handed)[0].first
+    subscriber.take()
+    subscriber.send(Ack(1, 1, AckVerb.TERM, [first, first], text="bad"))
+    subscriber.send(Ack(2, 1, AckVerb.ACK, [first + 1, first + 2]))
+    cluster.run(1.0)
+    cluster.ask(publisher, "durable_set", name="orders", where="price > 20", **{"from": "ack"})
+    assert cluster.ask(publisher, "dead_replay", name="orders", all=True) == {"replayed": 1}
+    cluster.run(1.0)
+    cluster.ask(publisher, "durable_set", name="orders", where="price > 8", **{"from": "ack"})
+    cluster.run(1.0)
+    assert bodies(subscriber) == ["poison"]
+
+
+@pytest.mark.slow
+def test_long_conditions_one_after_the_other_are_answered() -> None:
+    cluster = LogCluster(1)
+    one, publisher = cluster.connect("b0"), cluster.connect("b0")
+
+    def wide(letter: str) -> str:
+        return "symbol IN (" + ", ".join(f"'{letter * 60}{n:04}'" for n in range(900)) + ") OR price > 8"
+
+    assert isinstance(subscribe(cluster, one, where="price > 8"), Suback)
+    price(cluster, publisher, "a", 9.0)
+    cluster.until(lambda: bodies(one) == ["a"], 5.0)
+    for letter in "\u4e2d\u6587\u5b57":
+        assert cluster.ask(publisher, "durable_set", name="orders", where=wide(letter), **{"from": "now"})
 
 
 def test_nak_term_and_too_many_deliveries() -> None:
@@ -303,25 +346,6 @@ def test_seek_and_remove() -> None:
     assert isinstance(subscribe(cluster, again), Suback)
     cluster.store(publisher, "d")
     cluster.until(lambda: bodies(again) == ["d"], 5.0)
-
-
-def test_that_a_subscription_was_removed_is_forgotten_when_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "TOMBSTONE_SECONDS", 100.0)
-    monkeypatch.setattr(keeping, "FORGET_EVERY_SECONDS", 10.0)
-    cluster = LogCluster(3)
-    first, other = cluster.connect("b0"), cluster.connect("b1")
-    assert isinstance(subscribe(cluster, first), Suback) and isinstance(subscribe(cluster, other, "kept"), Suback)
-    cluster.ask(other, "durable_rm", name="orders")
-    cluster.run(90.0)
-    assert all("orders" in disk.durables for disk in cluster.disks.values()), "no broker may bring it back"
-    cluster.kill("b2")
-    cluster.run(30.0)
-    assert not any("orders" in cluster.disks[name].durables for name in ("b0", "b1"))
-    assert any("kept" in disk.durables for disk in cluster.disks.values())
-    cluster.start("b2", ["b0"], life=2)
-    cluster.run(30.0)
-    assert not any("orders" in disk.durables for disk in cluster.disks.values())
-    assert isinstance(subscribe(cluster, cluster.connect("b0")), Suback)
 
 
 def test_the_same_name_attaches_and_another_wish_is_refused() -> None:

@@ -10,10 +10,11 @@ from headgate.broker.core.config import broker_id
 from headgate.broker.core.durable import DurableState, Place, decode_state, encode_state, join_runs, keeping
 from headgate.broker.core.durable.keeping import key_of
 from headgate.broker.core.durable.messages import Attach, Attached, Fed, HandOut, KeepState, StateKept
-from headgate.broker.core.inputs import LinkDown, LinkPaused, LinkResumed, WallClock
+from headgate.broker.core.inputs import Governed, LinkDown, LinkPaused, LinkResumed, WallClock
 from headgate.broker.core.keyspace import distance
 from headgate.broker.core.limits import Limits
 from headgate.broker.core.messages import CONTROLS
+from headgate.broker.core.rights import Member, Policy, read_roles
 from headgate.protocol.errors import ErrorCode, ProtocolViolation
 from headgate.protocol.messages import (
     Ack,
@@ -34,7 +35,7 @@ from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import Disk
 from tests.support.node_cluster import Host
 
-from .test_durables import ack_all, bodies, subscribe
+from .test_durables import ack_all, bodies, price, subscribe
 
 
 def name_at(cluster: LogCluster, broker: str) -> str:
@@ -214,6 +215,39 @@ def test_a_coordinator_that_was_cut_off_lets_nobody_in() -> None:
     assert not other.take()
     cluster.release()
     cluster.until(lambda: bool(other.of(Suback)))
+
+
+def test_who_comes_while_a_subscription_is_fenced_waits_until_it_is_written() -> None:
+    """The answers to the fence are old: another broker took over since, and removed it."""
+    cluster = LogCluster(3)
+    name = name_at(cluster, "b1")
+    one = cluster.connect("b0")
+    assert isinstance(subscribe(cluster, one, name), Suback)
+    cluster.kill("b1")
+    cluster.run(6.0)
+    cluster.disconnect(one)
+    cluster.run(1.0)
+    cluster.start("b1", ["b0"], life=2)
+    keeping = cluster.node("b1").durables.keeping
+    while not keeping.is_writing(name):
+        cluster.run(0.0005)
+    cluster.run(0.0012)  # it is with the others, whose answers are on their way
+    for other in ("b0", "b2"):
+        cluster.hold(other, "b1")
+    cluster.run(0.02)
+    for end in [end for end in list(cluster._ends.values()) if end.other.host.name == "b1"]:
+        if end.host.name in ("b0", "b2"):
+            cluster._ends.pop(end.link)
+            end.open = False
+            cluster.feed(end.host, LinkDown(end.link, "cut"))
+    cluster.run(6.0)
+    assert cluster.ask(cluster.connect("b0"), "durable_rm", name=name) == {"removed": name}
+    late = cluster.connect("b1")
+    late.send(Subscribe(5, 1, "quotes", "", {"durable": name}))
+    cluster.run(0.05)
+    cluster.release()
+    cluster.run(0.02)
+    assert not late.of(Suback)
 
 
 def test_a_disk_that_is_slow_does_not_get_an_older_generation_behind_a_newer_one() -> None:
@@ -434,3 +468,29 @@ def test_now_is_not_known_while_too_few_brokers_say_where_their_logs_end(verb: s
     wish = {"where": "price > 8", "from": "now"} if verb == "durable_set" else {"to": "now"}
     refused = cluster.ask(operator, verb, name=name, **wish)
     assert isinstance(refused, Error) and refused.code == ErrorCode.UNAVAILABLE and "too few" in refused.text
+
+
+def _policy(version: str, where: str = "") -> Policy:
+    """Two users whose roles are called as they are: a trader, who may read what matches, and an operator."""
+    grant = {"pattern": "quotes", **({"where": where} if where else {})}
+    trader = {"publish": [{"pattern": "quotes"}], "subscribe": [grant], "durable": ["*"]}
+    roles = {"trader": trader, "op": {"admin": True}}
+    members = {name: Member((name,), frozenset({"pw"})) for name in roles}
+    return Policy(members, read_roles({"roles": roles}), version)
+
+
+def test_a_former_condition_that_is_too_long_with_the_rights_of_now_holds_nothing_up() -> None:
+    cluster = LogCluster(1)
+    cluster.feed(cluster.hosts["b0"], Governed(_policy("1")))
+    one, publisher = cluster.connect("b0", "trader"), cluster.connect("b0", "trader")
+    wide = "price > 8 OR symbol = '" + "x" * 3900 + "'"
+    assert isinstance(subscribe(cluster, one, where=wide), Suback)
+    price(cluster, publisher, "a", 9.0)
+    cluster.until(lambda: bodies(one) == ["a"])
+    cluster.ask(publisher, "durable_set", name="orders", where="price > 7", **{"from": "ack"})
+    cluster.feed(cluster.hosts["b0"], Governed(_policy("2", "price > 0 OR symbol = '" + "y" * 400 + "'")))
+    cluster.run(1.0)
+    answer = cluster.ask(publisher, "durable_set", name="orders", where="price > 6", **{"from": "ack"})
+    assert not isinstance(answer, Error)
+    price(cluster, publisher, "b", 9.0)
+    cluster.until(lambda: bodies(one)[-1] == "b", 5.0)
