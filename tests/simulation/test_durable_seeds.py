@@ -23,6 +23,7 @@ PINNED = [
     (DurableOptions(40230, 1), "`from now` began at the high watermark of a broker that had just started, which was 0"),
     (DurableOptions(41027), "a cumulative acknowledgement took what was sent behind it, under lower numbers"),
     (DurableOptions(43203, 3), "a coordinator that was cut off let a client into a subscription that had been removed"),
+    (DurableOptions(47143, 2), "nobody was told that retention had taken all of a log, until the next event came"),
     (DurableOptions(43118, 2), "a log stood still: retention took at its leader what a follower was to get next"),
     (
         DurableOptions(30011, 1),

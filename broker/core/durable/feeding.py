@@ -434,6 +434,8 @@ class Feeding:
             self._arrive(log, stream, now)
         if not log.aboard:
             self._board(log)
+            if log.aboard and log.at >= held.readable:  # retention took all that they were behind of
+                self._arrive(log, stream, now)
         if log.at < held.readable and (log.aboard or (log.live and log.upto < held.readable)):
             self._reading[log] = stream
             log.recent, log.recent_bytes = deque(), 0

@@ -302,6 +302,19 @@ def test_retention_is_told_to_those_that_are_live_and_to_those_that_read() -> No
     world.check_end()
 
 
+def test_retention_of_all_that_a_feed_is_behind_of_is_told_at_once() -> None:
+    world = filled([1, 2], [3, 4])
+    world.trim(4)
+    world.settle()
+    world.feed(places=[("ann", EPOCH, 1)])
+    world.settle()
+    assert (world.told[5, 1][ANN].first, world.told[5, 1][ANN].upto, world.positions()) == (4, 4, [])
+    world.append([5])
+    world.settle()
+    assert world.positions() == [4]
+    world.check_end()
+
+
 def test_damage_is_passed_over_and_noted() -> None:
     world = filled([1], [2], [3])
     world.disk.unreadable[world.own().name] = 1
