@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.protocol.errors import ErrorCode
-from headgate.protocol.messages import Ask, Control, Error, Puback
+from headgate.protocol.messages import Answer, Ask, Control, Error, Puback
 from tests.support.log_cluster import LogCluster
 from tests.support.log_disk import EPOCH, Disk
 from tests.support.log_world import stamped
@@ -211,6 +211,23 @@ def test_a_disk_that_others_have_more_of_does_not_know_who_is_new() -> None:
     cluster.kill("b1")
     cluster.run(0.1)
     assert opened(cluster, "b0")[1].code == ErrorCode.UNAVAILABLE
+
+
+def test_a_newcomer_that_has_met_one_broker_alone_does_not_say_that_there_was_nothing() -> None:
+    cluster = LogCluster(2)
+    first, _ = opened(cluster, "b0")
+    first.send(stamped(1, 0, "a", "b"))
+    cluster.run(0.1)
+    cluster.start("b2", ["b0"])
+    cluster.hold("b1", "b2")
+    cluster.until(lambda: cluster.linked("b2", "b0"))
+    cluster.run(0.01)
+    cluster.cut("b2", "b0")
+    cluster.hold("b0", "b2")
+    client = cluster.connect("b2")
+    client.send(Ask(7, "producer.open", {"producer": "p", "epoch": 1}))
+    cluster.run(0.5)
+    assert [answer.value["next"] for answer in client.of(Answer)] == []
 
 
 def test_when_everybody_has_answered_there_is_nobody_more_to_hear() -> None:
