@@ -974,14 +974,14 @@ class Coordinator:
         changed = replace(changed, former=formers_of(snapshot))
         looks = [self._look(changed, ends, starts)]
         for one in changed.former:
-            before = {place: min(end, ends[place]) for place, end in one.ends.items() if place in ends}
-            before = {place: end for place, end in before.items() if end > starts[place]}
+            before = {
+                place: min(one.ends[place], ends[place]) for place in starts if one.ends.get(place, 0) > starts[place]
+            }
             if not before:
                 continue
+            asked = replace(snapshot, condition=one.condition, sections=one.sections)
             try:
-                looks.append(
-                    self._look(replace(snapshot, condition=one.condition, sections=one.sections), before, starts)
-                )
+                looks.append(self._look(asked, before, starts))
             except Refused:
                 continue  # too long with what rights say by now: what it handed out may come again, flagged
         new, *former = [look for look, _ in looks]

@@ -247,7 +247,8 @@ class Producers:
         self._openings: dict[int, Opening] = {}
         self._asking: dict[str, dict[int, Ballot]] = {}  # producer -> ballots that other brokers are asked to hold to
         self._request = 0
-        self._blank = self._was_blank = self._lost = self._has_place = False
+        self._blank = self._was_blank = self._lost = False
+        self._has_place = False  # among the other brokers, once in this life
         self._owed: dict[LogName, int] = {}  # copies that an empty disk is given anew, and where they end
         self.clock = clock
         self._timers = timers
@@ -735,7 +736,7 @@ class Producers:
 
     def is_enough(self, heard: int, answered: int, now: float) -> bool:
         """Whether one of those who knew was heard wherever there is something to know: of k, fewer are missing."""
-        # Who has no place among the others yet does not know how many there are.
+        # Who has had no place among the others yet does not know how many there are.
         self._has_place = self._has_place or self._cluster.knows_streams(now)
         if self._cluster.is_stranger or not self._has_place:
             return False
